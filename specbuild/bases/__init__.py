@@ -1,0 +1,1 @@
+"""Where root filesystems come from: one module a provider, found by name."""

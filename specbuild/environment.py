@@ -1,0 +1,134 @@
+"""The Environment: what a build returns, in the form that `--json` prints and `environment.json` holds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from specbuild.model import Frozen
+from specbuild.recipe import BaseRef, Recipe
+from specbuild.repo.facts import Facts
+from specbuild.verify.verdict import Verdict
+
+SCHEMA_VERSION = 1
+
+
+class RepoInfo(Frozen):
+    """Which source tree this is about."""
+
+    origin: str
+    kind: str
+    revision: str | None
+    digest: str
+    date: str | None
+    """ISO 8601."""
+    fetch: str = ""
+    """Shell commands that fetch the same tree; empty for local folders."""
+
+
+class Package(Frozen):
+    """One resolved package."""
+
+    name: str
+    version: str
+    ecosystem: str
+    """`debian`, `pypi`."""
+    source: str = ""
+    """Where it came from, when not from its ecosystem's index (`editable`, a URL)."""
+
+
+class CandidateReport(Frozen):
+    """What became of one candidate."""
+
+    id: str
+    strategy: str
+    base: str
+    prior: float
+    reason: str
+    end: Literal["committed", "failed", "cancelled"]
+    why: str
+    steps_done: int
+    steps_total: int
+    failed_step: str | None = None
+    """Title of the step that failed."""
+    tail: str = ""
+    """Last lines of the failing step."""
+    hint: str = ""
+    """What to try."""
+    log: str | None = None
+    verdict: Verdict | None = None
+
+
+class TimelineEntry(Frozen):
+    """One step execution, in seconds since the build began."""
+
+    title: str
+    kind: str
+    node: str
+    start: float
+    end: float
+    outcome: Literal["ok", "failed", "cancelled", "reused"]
+    candidates: tuple[str, ...]
+    cpu_seconds: float = 0.0
+    written_bytes: int = 0
+
+
+class Waste(Frozen):
+    """What was spent on steps that are not on the winner's path, and on those that are."""
+
+    loser_seconds: float = 0.0
+    loser_cpu_seconds: float = 0.0
+    loser_bytes: int = 0
+    winner_seconds: float = 0.0
+    winner_cpu_seconds: float = 0.0
+    winner_bytes: int = 0
+
+
+class Seconds(Frozen):
+    total: float
+    """From the call to the return."""
+    to_commit: float | None
+    """From the call until a candidate verified."""
+    replay: float | None = None
+
+
+class Artifacts(Frozen):
+    """Paths of the files that a build writes."""
+
+    dockerfile: str | None = None
+    setup_sh: str | None = None
+    environment: str | None = None
+    journal: str | None = None
+    logs: str | None = None
+    source: str | None = None
+
+
+class Environment(Frozen):
+    """A verified environment, or why there is none.
+
+    `outcome` is `committed`, or `failed` when no candidate verified; then `base`, `strategy`, `recipe` and `verdict`
+    are None and `candidates` tells of each how far it came.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    id: str
+    """Names the environment in the store and for `run`, `shell` and `replay`."""
+    outcome: Literal["committed", "failed", "timeout"]
+    message: str = ""
+    specbuild_version: str
+    created: str
+    """ISO 8601, UTC."""
+    repo: RepoInfo
+    base: BaseRef | None = None
+    strategy: str | None = None
+    reason: str = ""
+    recipe: Recipe | None = None
+    verdict: Verdict | None = None
+    reproducible: bool | None = None
+    """Whether the replay from the base gave the same Verdict; None when none was made."""
+    seconds: Seconds
+    candidates: tuple[CandidateReport, ...] = ()
+    waste: Waste = Waste()
+    lock: tuple[Package, ...] = ()
+    facts: Facts = Facts()
+    timeline: tuple[TimelineEntry, ...] = ()
+    artifacts: Artifacts = Artifacts()

@@ -1,0 +1,105 @@
+"""Every error that SpecBuild raises on purpose.
+
+    SpecBuildError                    exit 1
+    ├── UsageError                    exit 2   the request cannot be understood or carried out as given
+    │   ├── ConfigError
+    │   └── RepoError
+    │       ├── RepoNotFoundError
+    │       ├── NotARepositoryError
+    │       ├── EmptyRepoError
+    │       ├── RepoTooLargeError
+    │       └── HostileArchiveError
+    ├── BuildFailed                   exit 1   no candidate verified: the repository's side
+    ├── SandboxError                  exit 4   our machinery broke: never held against a repository
+    │   ├── SandboxUnavailableError            this machine cannot fork sandboxes
+    │   ├── BaseUnavailableError               a base cannot be had here
+    │   └── StoreError                         the store is damaged, locked or full
+    ├── BudgetSpentError              exit 5   the time or another budget ended first
+    └── TransientError                exit 75  network or registry trouble: trying again may help
+
+A message says what happened and why that usually is; `hint` says what to try.
+"""
+
+from __future__ import annotations
+
+
+class SpecBuildError(Exception):
+    """The base of every error here.
+
+    `message` says what happened and why; `hint`, when there is one, what to try next.
+    """
+
+    exit_code: int = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(SpecBuildError):
+    """The request cannot be carried out as it was given."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A setting has a value that makes no sense."""
+
+
+class RepoError(UsageError):
+    """The repository cannot be read."""
+
+
+class RepoNotFoundError(RepoError):
+    """Nothing is there under that path, address, name or revision."""
+
+
+class NotARepositoryError(RepoError):
+    """Something is there, but it is not a source tree."""
+
+
+class EmptyRepoError(RepoError):
+    """The source tree holds no files."""
+
+
+class RepoTooLargeError(RepoError):
+    """The source tree does not fit the free disk or the size limit."""
+
+
+class HostileArchiveError(RepoError):
+    """The archive reaches outside of itself or expands beyond all measure."""
+
+
+class BuildFailed(SpecBuildError):  # noqa: N818 - an outcome, named as in the design
+    """No candidate passed verification."""
+
+
+class SandboxError(SpecBuildError):
+    """Our own machinery broke; this says nothing about the repository."""
+
+    exit_code = 4
+
+
+class SandboxUnavailableError(SandboxError):
+    """This machine cannot fork sandboxes."""
+
+
+class BaseUnavailableError(SandboxError):
+    """A base cannot be had on this machine."""
+
+
+class StoreError(SandboxError):
+    """The store is damaged, locked or full."""
+
+
+class BudgetSpentError(SpecBuildError):
+    """The time limit or another budget ended before a candidate verified."""
+
+    exit_code = 5
+
+
+class TransientError(SpecBuildError):
+    """The network or a registry failed in a way that may pass."""
+
+    exit_code = 75

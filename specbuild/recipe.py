@@ -1,0 +1,144 @@
+"""Recipes: a Base, an ordered list of Steps, and the Check that verifies the result.
+
+A Step is one shell command of which only the files survive. The digest of a Recipe covers what can change its
+result, so two strategies that propose the same commands propose the same Recipe and share every checkpoint.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+
+from pydantic import Field, field_validator
+
+from specbuild.model import Frozen, digest_of
+
+SOURCE_DIR = "/repo"
+"""Where the source tree of the Repo is placed in every sandbox."""
+
+VENV_DIR = "/opt/venv"
+"""Where Python strategies put the project's virtual environment."""
+
+UV = "/opt/uv/bin/uv"
+"""Where Python strategies install uv."""
+
+
+class StepKind(StrEnum):
+    """What a Step is for; durations are learned and reported by kind."""
+
+    SYSTEM = "system"
+    TOOLCHAIN = "toolchain"
+    SOURCE = "source"
+    DEPENDENCIES = "dependencies"
+    BUILD = "build"
+    TEST = "test"
+
+
+class Level(StrEnum):
+    """How much a verification proves, weakest first (`command` is the user's own measure)."""
+
+    IMPORTS = "imports"
+    COLLECT = "collect"
+    BUILD = "build"
+    TESTS = "tests"
+    COMMAND = "command"
+
+
+class BaseRef(Frozen):
+    """A root filesystem by name and content."""
+
+    name: str
+    """As the user writes it: `debian:bookworm`, `host`, `python:3.12`."""
+    digest: str
+    """`sha256:…` of the content, or of what the content was made from."""
+    python: str | None = None
+    """Version of the interpreter that the base's own package manager installs or has (`3.11`), if known."""
+    release: str | None = None
+    """Debian code name or other release name, if the base is of such a family."""
+    portable: bool = True
+    """Whether the base can be had on another machine (`host` cannot)."""
+
+
+class Step(Frozen):
+    """One shell command, run by `/bin/sh -eu -c` in fresh namespaces."""
+
+    kind: StepKind
+    run: str
+    """The command. For `source` steps the digest of the tree that is placed in `SOURCE_DIR`."""
+    title: str = ""
+    """A few words for people; not part of the digest."""
+    cwd: str = SOURCE_DIR
+    """An existing absolute folder in the sandbox."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Variables added to the minimal environment, sorted by name. They hold for later Steps only if repeated."""
+    network: bool = True
+    caches: tuple[str, ...] = ()
+    """Names of shared caches that the Step may use (`uv`, `pip`, `apt`); not part of the digest."""
+    timeout: float = Field(default=1800.0, gt=0)
+    """Seconds; not part of the digest."""
+
+    @field_validator("env")
+    @classmethod
+    def _sorted(cls, env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple(sorted(env))
+
+    @cached_property
+    def digest(self) -> str:
+        """Covers what can change the files that the Step leaves."""
+        return digest_of([self.kind, self.run, self.cwd, self.env, self.network])
+
+
+class Check(Frozen):
+    """How a finished environment is verified: one command and where its machine-readable report lies."""
+
+    level: Level
+    runner: str
+    """Who runs and reads it: `pytest`, `unittest`, `django`, `imports`, `command` (see `specbuild.verify`)."""
+    step: Step
+    report: str | None = None
+    """Absolute path in the sandbox of the report that the step writes."""
+    reason: str = ""
+    """Why it is run in this way, in words; not part of the digest."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Covers what can change the Verdict."""
+        return digest_of([self.level, self.runner, self.step.digest, self.report])
+
+
+class Recipe(Frozen):
+    """A Base, the Steps that lead to an environment, and the Check that verifies it."""
+
+    base: BaseRef
+    steps: tuple[Step, ...]
+    check: Check
+    test_env: tuple[tuple[str, str], ...] = ()
+    """Variables that belong to the finished environment (`PATH`, `VIRTUAL_ENV`), for `run`, `shell` and export."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Names the Recipe: equal digests promise equal results."""
+        return digest_of([self.checkpoints, self.check.digest])
+
+    @cached_property
+    def checkpoints(self) -> tuple[str, ...]:
+        """The keys of the states that the Recipe passes through: the base's, then one a Step."""
+        keys = [checkpoint_root(self.base)]
+        for step in self.steps:
+            keys.append(checkpoint_key(keys[-1], step))
+        return tuple(keys)
+
+
+def checkpoint_root(base: BaseRef) -> str:
+    """The key of the state in which nothing has been run on `base` yet."""
+    return digest_of(["base", base.digest])
+
+
+def checkpoint_key(parent: str, step: Step) -> str:
+    """The key of the state that `step` leaves when it is run on the state `parent`."""
+    return digest_of(["step", parent, step.digest])
+
+
+def source_step(tree_digest: str) -> Step:
+    """The Step that places the source tree with this digest in `SOURCE_DIR`."""
+    return Step(kind=StepKind.SOURCE, run=tree_digest, title="place the source tree", cwd="/", network=False)

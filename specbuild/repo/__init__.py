@@ -1,0 +1,1 @@
+"""Where a Repo comes from, and what can be read of it without running it."""

@@ -1,0 +1,249 @@
+"""What every sandbox backend does, whatever it is made of.
+
+A Backend keeps immutable Checkpoints and forks each of them into any number of writable Sandboxes, which run
+Commands and are then frozen into a new Checkpoint or discarded. `specbuild.testing.conformance` holds the semantics
+as tests:
+
+- Only files survive between two Commands; when the first process of a Command ends, all its processes are gone.
+- A Checkpoint never changes. Forking one copies nothing.
+- Leaving the `async with` of a fork, by whatever way, leaves no process, mount, cgroup or directory of it.
+- What the user's command did is data (`Completed`); a failure of the machinery is a `SandboxError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+LineSink = Callable[[str], None]
+"""Called with each line of output as it comes, without its line end; must return at once."""
+
+
+class End(StrEnum):
+    """Why a Command ended."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMEOUT = "timeout"
+    SILENT = "silent"
+    OUT_OF_MEMORY = "out of memory"
+    OUT_OF_PROCESSES = "out of processes"
+    OUT_OF_DISK = "out of disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a Sandbox may use; None means no bound of ours."""
+
+    memory_bytes: int | None = None
+    processes: int | None = 4096
+    disk_bytes: int | None = None
+    """Bytes that may be written to the Sandbox's own layer; checked while Commands run."""
+    cpu_weight: int = 100
+    """1 to 10,000 as in cgroup v2's `cpu.weight`: the share of a busy CPU relative to other Sandboxes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A host path shown in the Sandbox for one Command; nothing of it enters the layer.
+
+    Targets lie under `/dev/specbuild/` (a fresh tmpfs of each Command), so that no mount point is left in the files.
+    """
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One program run to its end. Frozen; the environment is exactly `env`, nothing is inherited."""
+
+    argv: Sequence[str]
+    cwd: str = "/"
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    stdin: bytes = b""
+    network: bool = True
+    timeout: float | None = None
+    """Seconds of wall time after which everything in the Command is killed."""
+    silence: float | None = None
+    """Seconds without any output after which everything in the Command is killed."""
+    binds: Sequence[Bind] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a Command ended. Never raised, whatever the command did."""
+
+    end: End
+    exit_code: int
+    """The exit status, or 128 + signal number."""
+    seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int | None
+    written_bytes: int
+    """Growth of the Sandbox's layer, in bytes."""
+    tail: str
+    """The last lines of output (at most 64 KiB), stdout and stderr as they came."""
+    log: Path | None
+    """The whole output, when a path was asked for."""
+    note: str = ""
+    """Which limit was hit, in words, when one was."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command exited with status 0."""
+        return self.end is End.EXITED and self.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An immutable filesystem state in a backend's store."""
+
+    key: str
+    """The name it was frozen under (`recipe.checkpoint_key`)."""
+    parent: str | None
+    """The key of the state it was forked from; None for bases."""
+    depth: int
+    """Layers below and including this one."""
+    size_bytes: int
+    """Bytes of its own layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RootfsTar:
+    """A base as a tar archive of a root filesystem (numeric owners, xattrs kept)."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class HostRoot:
+    """The running system as a base: `masked` paths show as empty folders or files."""
+
+    masked: tuple[str, ...]
+
+
+BaseSource = RootfsTar | HostRoot
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a probe looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+    """What to do about it, when it is not ok."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Whether a backend works on this machine, found by a real fork."""
+
+    backend: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether a Sandbox was forked, run, frozen and discarded."""
+        return all(finding.ok for finding in self.findings)
+
+
+class Sandbox(Protocol):
+    """A writable fork of a Checkpoint. Valid inside the `async with` that made it."""
+
+    @property
+    def id(self) -> str:
+        """Unique on this machine."""
+        ...
+
+    @property
+    def parent(self) -> Checkpoint:
+        """The state it was forked from."""
+        ...
+
+    async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
+        """Run one Command to its end; one at a time. Cancelling kills all its processes before this returns.
+
+        Raises SandboxError if it could not be started or watched.
+        """
+        ...
+
+    async def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
+        """The bytes of a regular file, symbolic links followed inside the sandbox only.
+
+        Raises FileNotFoundError, IsADirectoryError, or SandboxError for a file above `limit` bytes.
+        """
+        ...
+
+    async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Write a file owned by the sandbox's root, making missing parent folders."""
+        ...
+
+    async def copy_in(self, source: Path, target: str) -> None:
+        """Copy a host folder's content to `target`, owned by the sandbox's root, modes and links kept."""
+        ...
+
+    async def set_cpu_weight(self, weight: int) -> None:
+        """Change the share of CPU, also while a Command runs."""
+        ...
+
+    async def freeze(self, key: str) -> Checkpoint:
+        """Make the present files an immutable Checkpoint. The Sandbox is used up by it.
+
+        A key that exists already keeps its first content, and that Checkpoint is returned.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """A store of Checkpoints and the way to fork them. Use as an async context manager: a session.
+
+    Checkpoints that are neither kept nor part of a kept one's chain may be removed when the session ends.
+    """
+
+    @property
+    def name(self) -> str:
+        """`overlay`, `docker`, …"""
+        ...
+
+    async def __aenter__(self) -> Backend: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    async def probe(self) -> Probe:
+        """Fork, run, freeze and discard for real, and say precisely what does not work."""
+        ...
+
+    async def find(self, key: str) -> Checkpoint | None:
+        """The Checkpoint of that key, leased to this session so that nobody removes it meanwhile."""
+        ...
+
+    async def import_base(self, key: str, source: BaseSource) -> Checkpoint:
+        """Make `source` the Checkpoint `key` (once: an existing key is returned as it is).
+
+        Raises BaseUnavailableError where the backend cannot hold such a source.
+        """
+        ...
+
+    def fork(self, parent: Checkpoint, *, limits: Limits | None = None) -> AbstractAsyncContextManager[Sandbox]:
+        """A writable Sandbox on `parent`; discarded at the end of the `async with` unless it was frozen."""
+        ...
+
+    async def keep(self, key: str, name: str) -> None:
+        """Keep a Checkpoint and its chain beyond this session under a name (an environment's id)."""
+        ...
+
+    async def forget(self, name: str) -> None:
+        """End what `keep` promised for that name."""
+        ...
+
+    async def prune(self, *, everything: bool = False) -> int:
+        """Remove Checkpoints that nobody keeps or leases (bases too, with `everything`); bytes freed."""
+        ...

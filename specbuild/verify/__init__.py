@@ -1,0 +1,1 @@
+"""Verification: no model judges. Runners write machine-readable reports, readers count them."""

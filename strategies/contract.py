@@ -1,0 +1,52 @@
+"""What a strategy is given and what it yields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol
+
+from pydantic import Field
+
+from specbuild.model import Frozen
+from specbuild.recipe import BaseRef, Check, Recipe
+from specbuild.repo.facts import Evidence, Facts
+
+
+class Candidate(Frozen):
+    """A Recipe with the odds that a strategy gives it, and why."""
+
+    recipe: Recipe
+    strategy: str
+    """The route in a few words that also name it: `locked`, `declared@2019-03-01`, `ci`, `debian-packages`, …"""
+    prior: float = Field(gt=0, lt=1)
+    """Probability of verification before anything has run."""
+    expected_seconds: float = Field(default=60.0, gt=0)
+    """Of all its Steps and the Check, run alone without any checkpoint."""
+    reason: str
+    """Why this could work, in one sentence."""
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Request(Frozen):
+    """What the user asked for and what can be had: the input of every strategy."""
+
+    facts: Facts
+    bases: tuple[BaseRef, ...]
+    """In order of preference."""
+    checks: tuple[Check, ...]
+    """Ways to verify at the wanted level, most telling first. At least one."""
+    source_digest: str
+    """Of the source tree, for `recipe.source_step`."""
+    now: datetime
+
+
+class Strategy(Protocol):
+    """One family of routes."""
+
+    @property
+    def name(self) -> str: ...
+
+    def propose(self, request: Request) -> Iterable[Candidate]:
+        """Candidates, best first; nothing when the strategy has nothing to say of such a Repo."""
+        ...
