@@ -5,6 +5,12 @@
     │   ├── ConfigError
     │   └── RepoError
     │       ├── RepoNotFoundError
+    │       │   ├── RevisionNotFoundError
+    │       │   ├── PackageNotFoundError
+    │       │   └── NoSourceDistributionError
+    │       ├── RepoSchemeError
+    │       ├── RepoAccessError
+    │       ├── RepoToolMissingError
     │       ├── NotARepositoryError
     │       ├── EmptyRepoError
     │       ├── RepoTooLargeError
@@ -15,6 +21,10 @@
     │   ├── BaseUnavailableError               a base cannot be had here
     │   └── StoreError                         the store is damaged, locked or full
     ├── BudgetSpentError              exit 5   the time or another budget ended first
+    ├── DownloadError                 exit 1   a server's answer is final and cannot be used
+    │   ├── RequestRefusedError                it said no (401, 403, 404, …)
+    │   ├── OversizeError                      it sends more than was allowed for
+    │   └── IntegrityError                     it sent other content than was promised
     └── TransientError                exit 75  network or registry trouble: trying again may help
 
 A message says what happened and why that usually is; `hint` says what to try.
@@ -53,6 +63,30 @@ class RepoError(UsageError):
 
 class RepoNotFoundError(RepoError):
     """Nothing is there under that path, address, name or revision."""
+
+
+class RevisionNotFoundError(RepoNotFoundError):
+    """The repository has no such tag, branch or commit."""
+
+
+class PackageNotFoundError(RepoNotFoundError):
+    """No index that the user has set knows the package, or that version of it."""
+
+
+class NoSourceDistributionError(RepoNotFoundError):
+    """The release is on the index, but only as wheels."""
+
+
+class RepoSchemeError(RepoError):
+    """The address is of a kind that cannot be fetched."""
+
+
+class RepoAccessError(RepoError):
+    """Something is there, but reading it is not allowed with the credentials at hand."""
+
+
+class RepoToolMissingError(RepoError):
+    """A program that is needed to fetch the repository is not installed."""
 
 
 class NotARepositoryError(RepoError):
@@ -97,6 +131,26 @@ class BudgetSpentError(SpecBuildError):
     """The time limit or another budget ended before a candidate verified."""
 
     exit_code = 5
+
+
+class DownloadError(SpecBuildError):
+    """What a server answered is final and cannot be used."""
+
+
+class RequestRefusedError(DownloadError):
+    """The server refused the request for good."""
+
+    def __init__(self, message: str, *, status: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class OversizeError(DownloadError):
+    """The answer is larger than was allowed for."""
+
+
+class IntegrityError(DownloadError):
+    """What was downloaded is not what was promised."""
 
 
 class TransientError(SpecBuildError):
