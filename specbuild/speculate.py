@@ -1,0 +1,393 @@
+"""The race: runs the Tree's work in bounded slots until the first leaf verifies, then cancels everything else.
+
+This module moves data between the Tree, the scheduler and a sandbox backend. It decides nothing: what runs next is
+the scheduler's answer, what a result means is the Tree's.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Protocol, assert_never
+
+import anyio
+from anyio.abc import TaskGroup
+
+from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
+from specbuild.events import CandidateEnded, Reporter, StepEnded, StepOutput, StepStarted, Verified
+from specbuild.recipe import BaseRef, Check, Step
+from specbuild.sandbox.contract import Backend, Checkpoint, Completed, End, Limits, LineSink, Sandbox
+from specbuild.scheduler import choose, cpu_weights
+from specbuild.tree import Edge, Entry, RecipeState, Tree, Work
+from specbuild.verify.verdict import Verdict
+
+MACHINERY_TRIES = 2
+"""How often a piece of work is started before trouble of our own machinery counts against the Recipes that need it."""
+
+
+Outcome = Literal["ok", "failed", "cancelled", "reused"]
+"""How one execution of an edge's work ended."""
+
+
+class Workshop(Protocol):
+    """How work is done: the race's view of bases, steps and verification."""
+
+    async def provide(self, base: BaseRef) -> Checkpoint:
+        """The Checkpoint in which nothing has been run on `base` yet."""
+        ...
+
+    async def run_step(self, sandbox: Sandbox, step: Step, *, on_line: LineSink, log: Path | None) -> Completed:
+        """Run a Step to its end."""
+        ...
+
+    async def verify(self, sandbox: Sandbox, check: Check, *, on_line: LineSink, log: Path | None) -> Verdict:
+        """Run a Check and judge it by its report."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution of an edge's work: a row of the timeline."""
+
+    key: str
+    work: Work
+    start: float
+    """Seconds since the race began."""
+    end: float
+    outcome: Outcome
+    candidates: tuple[str, ...]
+    completed: Completed | None = None
+    verdict: Verdict | None = None
+    error: str = ""
+    """What our machinery said, when it was that which failed."""
+    log: Path | None = None
+
+
+@dataclass(slots=True)
+class RaceResult:
+    """What became of a race."""
+
+    winner: Entry | None
+    verdict: Verdict | None
+    tree: Tree
+    executions: list[Execution]
+    seconds: float
+    timed_out: bool = False
+    ends: dict[str, str] = field(default_factory=dict[str, str])
+    """Recipe id → why it ended."""
+
+
+async def race(
+    entries: Iterable[Entry],
+    backend: Backend,
+    workshop: Workshop,
+    *,
+    slots: int,
+    reporter: Reporter,
+    sequential: bool = False,
+    limits: Limits | None = None,
+    time_limit: float | None = None,
+    logs: Path | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    began: float | None = None,
+) -> RaceResult:
+    """Race Recipes until one verifies, none is left, or `time_limit` seconds have passed since `began`.
+
+    When this returns or raises, every process and Sandbox of it is gone. Raises SandboxError only if our machinery
+    failed in every Recipe.
+    """
+    run = _Race(Tree(), backend, workshop, slots, sequential, limits or Limits(), reporter, logs, clock, began)
+    for entry in entries:
+        run.tree.add(entry)
+    deadline = math.inf if time_limit is None else time_limit - run.now()
+    with anyio.move_on_after(deadline) as scope:
+        await run.to_the_end()
+    return run.result(timed_out=scope.cancelled_caught)
+
+
+class _Race:
+    def __init__(
+        self,
+        tree: Tree,
+        backend: Backend,
+        workshop: Workshop,
+        slots: int,
+        sequential: bool,
+        limits: Limits,
+        reporter: Reporter,
+        logs: Path | None,
+        clock: Callable[[], float],
+        began: float | None,
+    ) -> None:
+        self.tree = tree
+        self._backend = backend
+        self._workshop = workshop
+        self._slots = slots
+        self._sequential = sequential
+        self._limits = limits
+        self._reporter = reporter
+        self._logs = logs
+        self._clock = clock
+        self._began = clock() if began is None else began
+        self._changed = anyio.Event()
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._sandboxes: dict[str, tuple[Sandbox, int]] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._executions: list[Execution] = []
+        self._tries: dict[str, int] = {}
+        self._machinery: dict[str, SpecBuildError] = {}
+        self._needers: dict[str, tuple[str, ...]] = {}
+        self._ends: dict[str, str] = {}
+        self._winner: Entry | None = None
+        self._verdict: Verdict | None = None
+
+    def now(self) -> float:
+        """Seconds since the build began."""
+        return self._clock() - self._began
+
+    async def to_the_end(self) -> None:
+        """Run until a winner is there or no live Recipe is left."""
+        async with anyio.create_task_group() as tasks:
+            while self._winner is None and self.tree.live():
+                self._changed = anyio.Event()
+                self._cancel_unneeded()
+                for key in choose(self.tree, slots=self._slots, sequential=self._sequential).start:
+                    self._begin(tasks, self.tree.start(key))
+                await self._share_cpu()
+                await self._changed.wait()
+            tasks.cancel_scope.cancel()
+
+    def result(self, *, timed_out: bool) -> RaceResult:
+        """The end of the race; reports what became of every Recipe."""
+        for entry in self.tree.entries():
+            self._close(entry, timed_out=timed_out)
+        if self._winner is None and not timed_out and self._machinery and set(self._machinery) == set(self._ends):
+            raise next(iter(self._machinery.values()))
+        return RaceResult(
+            winner=self._winner,
+            verdict=self._verdict,
+            tree=self.tree,
+            executions=sorted(self._executions, key=lambda execution: execution.start),
+            seconds=self.now(),
+            timed_out=timed_out and self._winner is None,
+            ends=self._ends,
+        )
+
+    def _close(self, entry: Entry, *, timed_out: bool) -> None:
+        end: Literal["committed", "failed", "cancelled"]
+        state = self.tree.state(entry.id)
+        match state:
+            case RecipeState.VERIFIED:
+                end, why = "committed", self._verdict.reason if self._verdict else ""
+            case RecipeState.FAILED:
+                end, why = "failed", self._ends[entry.id]
+            case RecipeState.LIVE | RecipeState.CANCELLED:
+                end, why = "cancelled", "the time ran out" if timed_out else "another candidate verified first"
+                self.tree.cancel(entry.id)
+            case _:
+                assert_never(state)
+        self._ends[entry.id] = why
+        self._reporter.emit(CandidateEnded(at=self.now(), candidate=entry.id, end=end, why=why))
+
+    def _cancel_unneeded(self) -> None:
+        for edge in self.tree.unneeded():
+            self._scopes[edge.key].cancel()
+
+    def _begin(self, tasks: TaskGroup, edge: Edge) -> None:
+        scope = anyio.CancelScope()
+        self._scopes[edge.key] = scope
+        tasks.start_soon(self._execute, edge, scope)
+
+    async def _share_cpu(self) -> None:
+        for key, weight in cpu_weights(self.tree).items():
+            held = self._sandboxes.get(key)
+            if held is not None and held[1] != weight:
+                self._sandboxes[key] = (held[0], weight)
+                await held[0].set_cpu_weight(weight)
+
+    async def _execute(self, edge: Edge, scope: anyio.CancelScope) -> None:
+        start = self.now()
+        done: Execution | None = None
+        log = self._logs / f"{edge.key[:16]}.log" if self._logs else None
+        self._announce(edge)
+        try:
+            with scope:
+                done = await self._attempt(edge, start, log)
+        finally:
+            del self._scopes[edge.key]
+            if done is None:
+                done = self._execution(edge, start, "cancelled", log=log)
+                self.tree.interrupt(edge.key)
+            self._executions.append(done)
+            self._report(done)
+            self._changed.set()
+
+    async def _attempt(self, edge: Edge, start: float, log: Path | None) -> Execution:
+        try:
+            work = edge.work
+            match work:
+                case BaseRef():
+                    self._checkpoints[edge.key] = await self._workshop.provide(work)
+                    done = self._execution(edge, start, "ok", log=log)
+                case Step():
+                    done = await self._step(edge, work, start, log)
+                case Check():
+                    done = await self._check(edge, work, start, log)
+                case _:
+                    assert_never(work)
+        except (SandboxError, TransientError) as error:
+            return self._machinery_failed(edge, start, error, log)
+        self._settle(edge, done)
+        return done
+
+    async def _step(self, edge: Edge, step: Step, start: float, log: Path | None) -> Execution:
+        known = await self._backend.find(edge.key)
+        if known is not None:
+            self._checkpoints[edge.key] = known
+            return self._execution(edge, start, "reused")
+        async with self._fork(edge) as sandbox:
+            completed = await self._workshop.run_step(sandbox, step, on_line=self._lines(edge.key), log=log)
+            if completed.ok:
+                self._checkpoints[edge.key] = await sandbox.freeze(edge.key)
+        return self._execution(edge, start, "ok" if completed.ok else "failed", completed=completed, log=log)
+
+    async def _check(self, edge: Edge, check: Check, start: float, log: Path | None) -> Execution:
+        async with self._fork(edge) as sandbox:
+            verdict = await self._workshop.verify(sandbox, check, on_line=self._lines(edge.key), log=log)
+        return self._execution(edge, start, "ok" if verdict.ok else "failed", verdict=verdict, log=log)
+
+    @asynccontextmanager
+    async def _fork(self, edge: Edge) -> AsyncGenerator[Sandbox]:
+        weight = cpu_weights(self.tree).get(edge.key, self._limits.cpu_weight)
+        parent = self._checkpoints[edge.parent or ""]
+        async with self._backend.fork(parent, limits=replace(self._limits, cpu_weight=weight)) as sandbox:
+            self._sandboxes[edge.key] = (sandbox, weight)
+            try:
+                yield sandbox
+            finally:
+                del self._sandboxes[edge.key]
+
+    def _settle(self, edge: Edge, done: Execution) -> None:
+        if done.outcome == "failed":
+            why = explain(done)
+            for entry in self.tree.fail(edge.key):
+                self._ends[entry.id] = why
+        elif done.verdict is not None and self._winner is None and edge.recipes:
+            self._winner = self.tree.verify(edge.key)
+            self._verdict = done.verdict
+        else:
+            self.tree.finish(edge.key)
+
+    def _machinery_failed(self, edge: Edge, start: float, error: SpecBuildError, log: Path | None) -> Execution:
+        self._tries[edge.key] = self._tries.get(edge.key, 0) + 1
+        done = self._execution(edge, start, "failed", error=error.message, log=log)
+        if self._tries[edge.key] < MACHINERY_TRIES and not isinstance(error, BaseUnavailableError):
+            self.tree.interrupt(edge.key)
+            return done
+        for entry in self.tree.fail(edge.key):
+            self._ends[entry.id] = explain(done)
+            self._machinery[entry.id] = error
+        return done
+
+    def _execution(
+        self,
+        edge: Edge,
+        start: float,
+        outcome: Outcome,
+        *,
+        completed: Completed | None = None,
+        verdict: Verdict | None = None,
+        error: str = "",
+        log: Path | None = None,
+    ) -> Execution:
+        return Execution(
+            key=edge.key,
+            work=edge.work,
+            start=start,
+            end=self.now(),
+            outcome=outcome,
+            candidates=self._needers[edge.key],
+            completed=completed,
+            verdict=verdict,
+            error=error,
+            log=log if log is not None and log.exists() else None,
+        )
+
+    def _lines(self, key: str) -> LineSink:
+        def on_line(line: str) -> None:
+            self._reporter.emit(StepOutput(at=self.now(), node=key, line=line))
+
+        return on_line
+
+    def _announce(self, edge: Edge) -> None:
+        self._needers[edge.key] = tuple(entry.id for entry in self.tree.live() if entry.id in edge.recipes)
+        self._reporter.emit(
+            StepStarted(
+                at=self.now(),
+                node=edge.key,
+                title=title(edge.work),
+                step_kind=kind(edge.work),
+                candidates=self._needers[edge.key],
+            )
+        )
+
+    def _report(self, done: Execution) -> None:
+        completed = done.completed
+        self._reporter.emit(
+            StepEnded(
+                at=self.now(),
+                node=done.key,
+                title=title(done.work),
+                ok=done.outcome in {"ok", "reused"},
+                cancelled=done.outcome == "cancelled",
+                exit_code=completed.exit_code if completed else None,
+                end=completed.end.value if completed else "",
+                seconds=done.end - done.start,
+                cpu_seconds=completed.cpu_seconds if completed else 0.0,
+                written_bytes=completed.written_bytes if completed else 0,
+                note=done.error or ("reused" if done.outcome == "reused" else completed.note if completed else ""),
+                log=str(done.log) if done.log else None,
+            )
+        )
+        if done.verdict is not None:
+            self._reporter.emit(Verified(at=self.now(), candidates=done.candidates, verdict=done.verdict))
+
+
+def title(work: Work) -> str:
+    """A few words that name a piece of work for people."""
+    match work:
+        case BaseRef():
+            return f"base {work.name}"
+        case Step():
+            return work.title or work.run.strip().splitlines()[0][:80]
+        case Check():
+            return f"verify by {work.runner}"
+
+
+def kind(work: Work) -> str:
+    """The kind of a piece of work: a step's own, `base`, or `test`."""
+    match work:
+        case BaseRef():
+            return "base"
+        case Step():
+            return work.kind.value
+        case Check():
+            return "test"
+
+
+def explain(done: Execution) -> str:
+    """Why an execution failed, in one line."""
+    if done.error:
+        return f"our own machinery failed: {done.error}"
+    if done.verdict is not None:
+        return done.verdict.reason
+    completed = done.completed
+    if completed is None:
+        return f"{title(done.work)} failed"
+    if completed.end is End.EXITED:
+        return f"{title(done.work)} exited with status {completed.exit_code}"
+    return f"{title(done.work)} ended: {completed.note or completed.end.value}"

@@ -1,0 +1,248 @@
+"""Fakes for tests in which determinism is the point: a sandbox backend in memory that runs a script of your own.
+
+A `Script` tells for each command how long it takes, what it prints, which files it writes and how it exits. Time is
+the event loop's, so that under `specbuild.testing.clock.VirtualLoop` an hour passes in no time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import anyio
+
+from specbuild.errors import SandboxError
+from specbuild.events import Event
+from specbuild.recipe import BaseRef, Check, Step, checkpoint_root
+from specbuild.sandbox.contract import (
+    Backend,
+    BaseSource,
+    Checkpoint,
+    Command,
+    Completed,
+    End,
+    Finding,
+    HostRoot,
+    Limits,
+    LineSink,
+    Probe,
+    Sandbox,
+)
+from specbuild.verify.verdict import Verdict
+
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What a scripted command does."""
+
+    seconds: float = 0.0
+    exit_code: int = 0
+    output: tuple[str, ...] = ()
+    writes: Files = field(default_factory=lambda: MappingProxyType({}))
+    hangs: bool = False
+    """Never ends by itself."""
+    breaks: str = ""
+    """Raise SandboxError with this message instead of ending."""
+
+
+Script = Callable[[str, Files], Behaviour]
+"""(the shell command, the files that are there) → what it does."""
+
+
+class Recorder:
+    """A reporter that keeps every event."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        """Keep the event."""
+        self.events.append(event)
+
+
+class FakeSandbox:
+    """Files in a dictionary; commands by script."""
+
+    def __init__(self, backend: FakeBackend, parent: Checkpoint, name: str) -> None:
+        self._backend = backend
+        self._parent = parent
+        self.id = name
+        self.files: dict[str, bytes] = dict(backend.files[parent.key])
+        self.weight = 100
+
+    @property
+    def parent(self) -> Checkpoint:
+        """The state it was forked from."""
+        return self._parent
+
+    async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
+        """Do what the script says of the last word of `command`."""
+        behaviour = self._backend.script(command.argv[-1], self.files)
+        with self._backend.running(command.argv[-1]):
+            await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(behaviour.seconds))
+        if behaviour.breaks:
+            raise SandboxError(behaviour.breaks)
+        for line in behaviour.output:
+            if on_line is not None:
+                on_line(line)
+        self.files |= behaviour.writes
+        return Completed(
+            end=End.EXITED,
+            exit_code=behaviour.exit_code,
+            seconds=behaviour.seconds,
+            cpu_seconds=behaviour.seconds,
+            peak_memory_bytes=None,
+            written_bytes=sum(map(len, behaviour.writes.values())),
+            tail="\n".join(behaviour.output),
+            log=None,
+        )
+
+    async def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
+        """The bytes written to `path`; FileNotFoundError if none were."""
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path]
+
+    async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
+        """Write a file; modes are not kept."""
+        self.files[path] = data
+
+    async def copy_in(self, source: Path, target: str) -> None:
+        """Copy the regular files of a folder."""
+        for file in sorted(source.rglob("*")):  # noqa: ASYNC240 - a fake, on small folders
+            if file.is_file():
+                self.files[f"{target}/{file.relative_to(source)}"] = file.read_bytes()
+
+    async def set_cpu_weight(self, weight: int) -> None:
+        """Remember the weight."""
+        self.weight = weight
+
+    async def freeze(self, key: str) -> Checkpoint:
+        """Keep the files under `key`."""
+        return self._backend.store(key, self._parent, self.files)
+
+
+class _Running:
+    def __init__(self, running: set[str], command: str) -> None:
+        self._running = running
+        self._command = command
+
+    def __enter__(self) -> None:
+        self._running.add(self._command)
+
+    def __exit__(self, *exc: object) -> None:
+        self._running.discard(self._command)
+
+
+class FakeBackend:
+    """A backend in memory.
+
+    `ran` lists every command in order of start; `active` holds those that run now; `open` counts live Sandboxes.
+    """
+
+    name = "fake"
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.files: dict[str, Files] = {}
+        self.checkpoints: dict[str, Checkpoint] = {}
+        self.kept: dict[str, str] = {}
+        self.ran: list[str] = []
+        self.active: set[str] = set()
+        self.open = 0
+        self._ids = itertools.count(1)
+
+    def script(self, command: str, files: Files) -> Behaviour:
+        """Record the command and ask the script."""
+        self.ran.append(command)
+        return self._script(command, files)
+
+    def running(self, command: str) -> _Running:
+        """Marks the command as active for the time of a `with`."""
+        return _Running(self.active, command)
+
+    async def __aenter__(self) -> Backend:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        return None
+
+    async def probe(self) -> Probe:
+        """Always fine."""
+        return Probe("fake", (Finding("memory", ok=True, detail="works everywhere"),))
+
+    async def find(self, key: str) -> Checkpoint | None:
+        """The Checkpoint of that key, if it was made."""
+        return self.checkpoints.get(key)
+
+    async def import_base(self, key: str, source: BaseSource) -> Checkpoint:
+        """An empty base."""
+        return self.store(key, None, {})
+
+    def fork(self, parent: Checkpoint, *, limits: Limits | None = None) -> AbstractAsyncContextManager[Sandbox]:
+        """A Sandbox with a copy of the parent's files."""
+        return self._fork(parent)
+
+    @asynccontextmanager
+    async def _fork(self, parent: Checkpoint) -> AsyncGenerator[Sandbox]:
+        self.open += 1
+        try:
+            yield FakeSandbox(self, parent, f"fake-{next(self._ids)}")
+        finally:
+            self.open -= 1
+
+    def store(self, key: str, parent: Checkpoint | None, files: Files) -> Checkpoint:
+        """Keep files under a key; the first content wins."""
+        if key not in self.checkpoints:
+            self.files[key] = MappingProxyType(dict(files))
+            depth = parent.depth + 1 if parent else 1
+            self.checkpoints[key] = Checkpoint(key, parent.key if parent else None, depth, 0)
+        return self.checkpoints[key]
+
+    async def keep(self, key: str, name: str) -> None:
+        """Remember the name."""
+        self.kept[name] = key
+
+    async def forget(self, name: str) -> None:
+        """Forget the name."""
+        self.kept.pop(name, None)
+
+    async def prune(self, *, everything: bool = False) -> int:
+        """Remove nothing."""
+        return 0
+
+
+class FakeWorkshop:
+    """Runs Steps and Checks of a race by a FakeBackend's script: a Check passes if its command exits with 0."""
+
+    def __init__(self, backend: Backend, *, bases: Iterable[str] = ()) -> None:
+        self._backend = backend
+        self._missing = frozenset(bases)
+
+    async def provide(self, base: BaseRef) -> Checkpoint:
+        """The base's Checkpoint; SandboxError for those named as missing."""
+        if base.name in self._missing:
+            raise SandboxError(f"no base {base.name}")
+        return await self._backend.import_base(checkpoint_root(base), HostRoot(masked=()))
+
+    async def run_step(self, sandbox: Sandbox, step: Step, *, on_line: LineSink, log: Path | None) -> Completed:
+        """Run the Step's command."""
+        return await sandbox.run(Command(("sh", "-c", step.run)), on_line=on_line, log=log)
+
+    async def verify(self, sandbox: Sandbox, check: Check, *, on_line: LineSink, log: Path | None) -> Verdict:
+        """Run the Check's command; one test passes or fails."""
+        done = await sandbox.run(Command(("sh", "-c", check.step.run)), on_line=on_line, log=log)
+        return Verdict(
+            level=check.level,
+            ok=done.ok,
+            reason="1 passed" if done.ok else "1 failed",
+            passed=int(done.ok),
+            failed=int(not done.ok),
+            ratio=float(done.ok),
+        )

@@ -1,0 +1,239 @@
+"""The Tree: the prefix tree of all live Recipes. Data only: no I/O, no clock, no opinion on what runs next.
+
+Nodes are states, named by checkpoint keys; the edge into a node is the work that makes the state: providing a Base,
+running a Step, or verifying a leaf by a Check. Since every node has one incoming edge, an edge is named by the node
+that it leads to. Recipes that agree on a prefix share its nodes, so that nothing runs twice at one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+import networkx as nx
+
+from specbuild.model import digest_of
+from specbuild.recipe import BaseRef, Check, Recipe, Step, checkpoint_root
+
+Work = BaseRef | Step | Check
+"""What an edge does."""
+
+
+class EdgeState(Enum):
+    """How far the work of an edge is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class RecipeState(Enum):
+    """What became of a Recipe."""
+
+    LIVE = "live"
+    VERIFIED = "verified"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A Recipe in the race, with the odds it was given."""
+
+    id: str
+    recipe: Recipe
+    prior: float
+    """Probability of verification, 0 to 1."""
+    expected_seconds: float
+    """Of all its work, run alone."""
+    order: int
+    """Rank among equals: lower first."""
+
+
+@dataclass(slots=True)
+class Edge:
+    """The work that leads to the node `key`."""
+
+    key: str
+    parent: str | None
+    work: Work
+    state: EdgeState = EdgeState.WAITING
+    recipes: set[str] = field(default_factory=set[str])
+    """Ids of the live Recipes that pass through."""
+
+
+class Tree:
+    """All Recipes of a race and the state of their shared work.
+
+    Invariants: an edge runs at most once unless it was interrupted; only edges whose parent is done ever run; an edge
+    without live Recipes is not runnable, and if it is running it is unneeded.
+    """
+
+    def __init__(self) -> None:
+        self._graph: nx.DiGraph[str] = nx.DiGraph()
+        self._edges: dict[str, Edge] = {}
+        self._entries: dict[str, Entry] = {}
+        self._states: dict[str, RecipeState] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._by_digest: dict[str, str] = {}
+        self._frontier: set[str] = set()
+        self._running: set[str] = set()
+
+    def add(self, entry: Entry) -> bool:
+        """Insert a Recipe; False if one with the same digest is there already.
+
+        A Recipe that needs an edge that has failed is inserted dead. Raises ValueError for an id in use.
+        """
+        if entry.id in self._entries:
+            raise ValueError(f"the id {entry.id!r} is in the tree already")
+        if entry.recipe.digest in self._by_digest:
+            return False
+        path = self._insert_path(entry.recipe)
+        self._entries[entry.id] = entry
+        self._by_digest[entry.recipe.digest] = entry.id
+        self._paths[entry.id] = path
+        self._states[entry.id] = RecipeState.LIVE
+        for key in path:
+            self._edges[key].recipes.add(entry.id)
+        if any(self._edges[key].state is EdgeState.FAILED for key in path):
+            self._end(entry.id, RecipeState.FAILED)
+        for key in path:
+            self._refresh(key)
+        return True
+
+    def entry(self, recipe_id: str) -> Entry:
+        """The entry of that id; KeyError if there is none."""
+        return self._entries[recipe_id]
+
+    def edge(self, key: str) -> Edge:
+        """The edge that leads to that node; KeyError if there is none."""
+        return self._edges[key]
+
+    def path(self, recipe_id: str) -> tuple[str, ...]:
+        """The nodes that a Recipe passes through: its Base, one a Step, and its Check."""
+        return self._paths[recipe_id]
+
+    def state(self, recipe_id: str) -> RecipeState:
+        """What became of a Recipe."""
+        return self._states[recipe_id]
+
+    def entries(self) -> Iterator[Entry]:
+        """All Recipes ever inserted, in order of insertion."""
+        return iter(self._entries.values())
+
+    def live(self) -> list[Entry]:
+        """The Recipes that can still win, in order."""
+        live = [entry for name, entry in self._entries.items() if self._states[name] is RecipeState.LIVE]
+        return sorted(live, key=lambda entry: entry.order)
+
+    def runnable(self) -> list[Edge]:
+        """Waiting edges whose parent is done and that a live Recipe needs."""
+        return [self._edges[key] for key in self._frontier]
+
+    def running(self) -> list[Edge]:
+        """Edges that are being worked on."""
+        return [self._edges[key] for key in self._running]
+
+    def unneeded(self) -> list[Edge]:
+        """Running edges that no live Recipe needs any more."""
+        return [edge for edge in self.running() if not edge.recipes]
+
+    def start(self, key: str) -> Edge:
+        """Mark a runnable edge as running. Raises ValueError if it is not runnable."""
+        if key not in self._frontier:
+            raise ValueError(f"edge {key[:12]} is not runnable")
+        edge = self._edges[key]
+        edge.state = EdgeState.RUNNING
+        self._frontier.discard(key)
+        self._running.add(key)
+        return edge
+
+    def finish(self, key: str) -> None:
+        """Mark a running edge as done: its node's state exists now."""
+        self._stop(key).state = EdgeState.DONE
+        for child in self._graph.successors(key):
+            self._refresh(child)
+
+    def fail(self, key: str) -> list[Entry]:
+        """Mark a running edge as failed; every live Recipe that needs it dies and is returned, in order."""
+        self._stop(key).state = EdgeState.FAILED
+        dead = self._sorted(self._edges[key].recipes)
+        for entry in dead:
+            self._end(entry.id, RecipeState.FAILED)
+        return dead
+
+    def interrupt(self, key: str) -> None:
+        """Mark a running edge as not done, as if it had never started."""
+        self._stop(key).state = EdgeState.WAITING
+        self._refresh(key)
+
+    def verify(self, key: str) -> Entry:
+        """Mark a running Check edge as passed; its first Recipe has won and is returned.
+
+        Raises ValueError if no live Recipe needs the edge.
+        """
+        if not self._edges[key].recipes:
+            raise ValueError(f"no live recipe needs check {key[:12]}")
+        edge = self._stop(key)
+        winner = self._sorted(edge.recipes)[0]
+        edge.state = EdgeState.DONE
+        self._end(winner.id, RecipeState.VERIFIED)
+        return winner
+
+    def cancel(self, recipe_id: str) -> None:
+        """Give a live Recipe up."""
+        if self._states[recipe_id] is RecipeState.LIVE:
+            self._end(recipe_id, RecipeState.CANCELLED)
+
+    def remaining(self, recipe_id: str) -> list[Edge]:
+        """The edges of a Recipe that are not done, in order."""
+        return [self._edges[key] for key in self._paths[recipe_id] if self._edges[key].state is not EdgeState.DONE]
+
+    def _insert_path(self, recipe: Recipe) -> tuple[str, ...]:
+        works: Iterable[Work] = (recipe.base, *recipe.steps, recipe.check)
+        keys = (*recipe.checkpoints, check_key(recipe))
+        parent: str | None = None
+        for key, work in zip(keys, works, strict=True):
+            if key not in self._edges:
+                self._edges[key] = Edge(key, parent, work)
+                self._graph.add_node(key)
+                if parent is not None:
+                    self._graph.add_edge(parent, key)
+            parent = key
+        return keys
+
+    def _stop(self, key: str) -> Edge:
+        edge = self._edges[key]
+        if edge.state is not EdgeState.RUNNING:
+            raise ValueError(f"edge {key[:12]} is {edge.state.value}, not running")
+        self._running.discard(key)
+        return edge
+
+    def _end(self, recipe_id: str, state: RecipeState) -> None:
+        self._states[recipe_id] = state
+        for key in self._paths[recipe_id]:
+            self._edges[key].recipes.discard(recipe_id)
+            self._refresh(key)
+
+    def _refresh(self, key: str) -> None:
+        edge = self._edges[key]
+        ready = edge.parent is None or self._edges[edge.parent].state is EdgeState.DONE
+        if edge.state is EdgeState.WAITING and ready and edge.recipes:
+            self._frontier.add(key)
+        else:
+            self._frontier.discard(key)
+
+    def _sorted(self, ids: Iterable[str]) -> list[Entry]:
+        return sorted((self._entries[name] for name in ids), key=lambda entry: entry.order)
+
+
+def check_key(recipe: Recipe) -> str:
+    """The key of the node in which `recipe` is verified."""
+    return digest_of(["check", recipe.checkpoints[-1], recipe.check.digest])
+
+
+def root_key(base: BaseRef) -> str:
+    """The key of the node in which `base` is there and nothing has been run on it."""
+    return checkpoint_root(base)

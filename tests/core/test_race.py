@@ -1,0 +1,212 @@
+"""The race on a scripted backend and a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specbuild.errors import SandboxError
+from specbuild.events import CandidateEnded, StepEnded, StepStarted
+from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
+from specbuild.speculate import RaceResult, race
+from specbuild.testing.clock import VirtualLoop
+from specbuild.testing.fakes import Behaviour, FakeBackend, FakeWorkshop, Files, Recorder
+from specbuild.tree import Entry
+
+BASE = BaseRef(name="debian:test", digest="sha256:0")
+
+
+def recipe(*commands: str, check: str = "check", base: BaseRef = BASE) -> Recipe:
+    steps = tuple(Step(kind=StepKind.DEPENDENCIES, run=command) for command in commands)
+    return Recipe(base=base, steps=steps, check=Check(level=Level.TESTS, runner="pytest", step=test_step(check)))
+
+
+def test_step(command: str) -> Step:
+    return Step(kind=StepKind.TEST, run=command)
+
+
+test_step.__test__ = False  # type: ignore[attr-defined]
+
+
+def entry(name: str, made: Recipe, *, prior: float = 0.5, seconds: float = 10.0, order: int = 0) -> Entry:
+    return Entry(id=name, recipe=made, prior=prior, expected_seconds=seconds, order=order)
+
+
+class Raced:
+    """A finished race with everything that a test looks at."""
+
+    def __init__(
+        self,
+        entries: list[Entry],
+        script: Mapping[str, Behaviour],
+        *,
+        slots: int = 4,
+        sequential: bool = False,
+        time_limit: float | None = None,
+        missing_bases: tuple[str, ...] = (),
+    ) -> None:
+        def behave(command: str, files: Files) -> Behaviour:
+            return script.get(command, Behaviour(seconds=1.0))
+
+        self.recorder = Recorder()
+        self.backend = FakeBackend(behave)
+
+        async def main() -> RaceResult:
+            return await race(
+                entries,
+                self.backend,
+                FakeWorkshop(self.backend, bases=missing_bases),
+                slots=slots,
+                reporter=self.recorder,
+                sequential=sequential,
+                time_limit=time_limit,
+                clock=anyio.current_time,
+            )
+
+        self.result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+
+    @property
+    def winner(self) -> str | None:
+        return self.result.winner.id if self.result.winner else None
+
+    def ends(self) -> dict[str, str]:
+        return {event.candidate: event.end for event in self.recorder.events if isinstance(event, CandidateEnded)}
+
+
+def test_the_first_verified_leaf_wins_although_a_better_ranked_rival_hangs() -> None:
+    raced = Raced(
+        [entry("hangs", recipe("hang"), prior=0.9), entry("works", recipe("install"), prior=0.2, order=1)],
+        {"hang": Behaviour(hangs=True)},
+    )
+    assert raced.winner == "works"
+    assert raced.ends() == {"hangs": "cancelled", "works": "committed"}
+    assert raced.backend.open == 0
+    assert raced.backend.active == set()
+    assert raced.result.seconds == pytest.approx(2.0)
+
+
+def test_a_shared_prefix_runs_once() -> None:
+    raced = Raced(
+        [entry("a", recipe("apt", "uv a"), order=0), entry("b", recipe("apt", "uv b"), order=1)],
+        {"uv a": Behaviour(exit_code=1)},
+    )
+    assert raced.backend.ran.count("apt") == 1
+    assert raced.winner == "b"
+
+
+def test_a_failed_step_ends_every_recipe_that_needs_it_and_says_why() -> None:
+    raced = Raced(
+        [entry("a", recipe("apt", "x")), entry("b", recipe("apt", "y"), order=1)], {"apt": Behaviour(exit_code=100)}
+    )
+    assert raced.winner is None
+    assert raced.ends() == {"a": "failed", "b": "failed"}
+    assert raced.result.ends["b"] == "apt exited with status 100"
+
+
+def test_a_running_step_that_only_dead_recipes_need_is_cancelled() -> None:
+    quick = recipe("fails")
+    slow = recipe("slow", "after")
+    raced = Raced(
+        [entry("a", quick), entry("b", slow, order=1)],
+        {"fails": Behaviour(seconds=1, exit_code=1), "slow": Behaviour(seconds=5), "after": Behaviour(exit_code=3)},
+    )
+    assert raced.ends() == {"a": "failed", "b": "failed"}
+    assert raced.result.seconds == pytest.approx(5.0)
+
+
+def test_sequential_mode_runs_one_step_at_a_time_and_one_recipe_after_the_other() -> None:
+    raced = Raced(
+        [entry("a", recipe("a1", "a2"), prior=0.9), entry("b", recipe("b1"), prior=0.1, order=1)],
+        {"a2": Behaviour(seconds=1, exit_code=1)},
+        slots=1,
+        sequential=True,
+    )
+    assert raced.backend.ran == ["a1", "a2", "b1", "check"]
+    assert raced.winner == "b"
+
+
+def test_slots_bound_what_runs_at_once() -> None:
+    entries = [entry(f"c{n}", recipe(f"step {n}"), order=n) for n in range(9)]
+    script = {f"step {n}": Behaviour(seconds=1 + n, exit_code=1) for n in range(9)}
+    raced = Raced(entries, script, slots=3)
+    running = 0
+    most = 0
+    for event in raced.recorder.events:
+        if isinstance(event, StepStarted):
+            running += 1
+            most = max(most, running)
+        elif isinstance(event, StepEnded):
+            running -= 1
+    assert most == 3
+
+
+def test_trouble_of_our_own_is_tried_again_and_never_looks_like_the_repositorys_failure() -> None:
+    with pytest.raises(SandboxError, match="lost the mount"):
+        Raced([entry("a", recipe("x"))], {"x": Behaviour(breaks="lost the mount")})
+
+
+def test_a_base_that_cannot_be_had_only_removes_its_own_candidates() -> None:
+    gone = BaseRef(name="gone", digest="sha256:1")
+    raced = Raced(
+        [entry("a", recipe("x", base=gone), prior=0.9), entry("b", recipe("x"), order=1)], {}, missing_bases=("gone",)
+    )
+    assert raced.winner == "b"
+    assert raced.result.ends["a"] == "our own machinery failed: no base gone"
+
+
+def test_the_time_limit_ends_the_race_and_everything_that_runs() -> None:
+    raced = Raced([entry("a", recipe("hang"))], {"hang": Behaviour(hangs=True)}, time_limit=30)
+    assert raced.result.timed_out
+    assert raced.winner is None
+    assert raced.result.seconds == pytest.approx(30)
+    assert raced.ends() == {"a": "cancelled"}
+    assert raced.backend.active == set()
+    assert raced.backend.open == 0
+
+
+COMMANDS = st.lists(st.sampled_from(["s1", "s2", "s3", "s4", "s5"]), max_size=4)
+OUTCOMES = st.fixed_dictionaries(
+    {
+        command: st.builds(
+            Behaviour,
+            seconds=st.integers(0, 20).map(float),
+            exit_code=st.sampled_from([0, 0, 0, 1]),
+            breaks=st.sampled_from(["", "", "", "", "machinery"]),
+        )
+        for command in ["s1", "s2", "s3", "s4", "s5", "check", "other check"]
+    }
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    paths=st.lists(st.tuples(COMMANDS, st.sampled_from(["check", "other check"])), min_size=1, max_size=8),
+    outcomes=OUTCOMES,
+    slots=st.integers(1, 6),
+    sequential=st.booleans(),
+)
+def test_any_race_ends_runs_nothing_twice_and_commits_exactly_when_some_recipe_can_verify(
+    paths: list[tuple[list[str], str]], outcomes: dict[str, Behaviour], slots: int, sequential: bool
+) -> None:
+    entries = [entry(f"c{n}", recipe(*path, check=check), order=n) for n, (path, check) in enumerate(paths)]
+    can_verify = {
+        f"c{n}"
+        for n, (path, check) in enumerate(paths)
+        if all(outcomes[c].exit_code == 0 and not outcomes[c].breaks for c in [*path, check])
+    }
+    try:
+        raced = Raced(entries, outcomes, slots=slots, sequential=sequential)
+    except SandboxError:
+        assert not can_verify
+        return
+    assert (raced.winner in can_verify) if can_verify else raced.winner is None
+    assert raced.backend.open == 0
+    finished = [event.node for event in raced.recorder.events if isinstance(event, StepEnded) and event.ok]
+    assert len(finished) == len(set(finished))
+    times = [event.at for event in raced.recorder.events]
+    assert all(earlier <= later for earlier, later in pairwise(times))
