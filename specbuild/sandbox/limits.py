@@ -30,7 +30,7 @@ from specbuild.sandbox.contract import End, Limits
 
 _V2_CONTROLLERS = frozenset({"memory", "pids", "cpu"})
 _V1_ROLES = frozenset({"memory", "pids", "cpu", "cpuacct", "freezer"})
-_CORE = "core"
+CORE = "core"
 """The role of the v2 hierarchy itself, which counts CPU, freezes and kills even where v1 has all controllers."""
 
 _NAMES = {"memory": "memory", "pids": "processes", "cpu": "cpu"}
@@ -59,8 +59,8 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A folder of one version: of a parent of groups, or of a group."""
+class Place:
+    """A folder in a hierarchy: that of a group, or of the parent of groups."""
 
     version: int
     path: Path
@@ -71,7 +71,7 @@ class _Place:
 class Group:
     """The control group of one Sandbox: one folder in each hierarchy that has something to say about it."""
 
-    def __init__(self, name: str, places: Mapping[str, _Place], limits: Limits | None = None) -> None:
+    def __init__(self, name: str, places: Mapping[str, Place], limits: Limits | None = None) -> None:
         self.name = name
         self._places = dict(places)
         self._limits = limits
@@ -132,7 +132,7 @@ class Group:
         deadline = time.monotonic() + _GONE_WITHIN
         if freezer := self._places.get("freezer"):
             _try_set(freezer.path / "freezer.state", "THAWED")  # a v1 frozen process does not die
-        core = self._places.get(_CORE)
+        core = self._places.get(CORE)
         while members := self.pids():
             if not (core and _try_set(core.path / "cgroup.kill", 1)):  # since Linux 5.14
                 _signal_all(members)
@@ -156,7 +156,7 @@ class Group:
         if place := self._places.get("cpuacct"):
             nanoseconds = _number(place.path / "cpuacct.usage")
             return None if nanoseconds is None else nanoseconds / 1e9
-        if place := self._places.get(_CORE):
+        if place := self._places.get(CORE):
             return _counter(place.path / "cpu.stat", "usage_usec") / 1e6
         return None
 
@@ -165,7 +165,7 @@ class Group:
         return place and _number(place.path / _pick(place, "memory.max_usage_in_bytes", "memory.peak"))
 
     def _set_frozen(self, frozen: bool) -> None:
-        if core := self._places.get(_CORE):
+        if core := self._places.get(CORE):
             _set(core.path / "cgroup.freeze", int(frozen))
         elif freezer := self._places.get("freezer"):
             _set(freezer.path / "freezer.state", "FROZEN" if frozen else "THAWED")
@@ -177,7 +177,7 @@ class Group:
 class Controller:
     """What can be controlled on this machine, and why the rest cannot."""
 
-    places: Mapping[str, _Place] = field(default_factory=dict[str, _Place])
+    places: Mapping[str, Place] = field(default_factory=dict[str, Place])
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
     """Why not, by what cannot be bounded: `memory`, `processes`, `cpu`."""
 
@@ -188,7 +188,7 @@ class Controller:
     def create(self, name: str, limits: Limits) -> Group:
         """A Group named `SESSION.ANYTHING`, so that `leftovers` can tell whose it was. Raises SandboxError."""
         places = {
-            role: _Place(place.version, place.path / name, place.controllers) for role, place in self.places.items()
+            role: Place(place.version, place.path / name, place.controllers) for role, place in self.places.items()
         }
         group = Group(name, places, limits)
         try:
@@ -206,7 +206,7 @@ class Controller:
 
 def detect(found: tuple[Hierarchy, ...] | None = None) -> Controller:
     """Find out, by making a group and entering it, what can be controlled. Never raises for want of rights."""
-    places: dict[str, _Place] = {}
+    places: dict[str, Place] = {}
     reasons = dict.fromkeys(_NAMES.values(), "no control group hierarchy for it is mounted")
     for hierarchy in hierarchies() if found is None else found:
         more, why = _look_v2(hierarchy) if hierarchy.version == 2 else _look_v1(hierarchy)
@@ -234,7 +234,7 @@ def rlimits(limits: Limits) -> dict[int, tuple[int, int]]:
     reserve far more address space than they use. RLIMIT_NPROC counts all processes of the user id in its namespace.
     """
     bounds = {
-        resource.RLIMIT_CORE: 0,
+        resource.RLIMITCORE: 0,
         resource.RLIMIT_DATA: limits.memory_bytes,
         resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_FSIZE: limits.disk_bytes,
@@ -244,12 +244,12 @@ def rlimits(limits: Limits) -> dict[int, tuple[int, int]]:
 
 def leftovers(alive: Callable[[str], bool]) -> list[Group]:
     """Groups of sessions that are not alive any more, in whatever place they made them."""
-    folders: dict[str, dict[str, _Place]] = {}
+    folders: dict[str, dict[str, Place]] = {}
     for hierarchy in hierarchies():
         for path in groups_anywhere(hierarchy.root):
-            roles = hierarchy.controllers & _V1_ROLES or {_CORE}
+            roles = hierarchy.controllers & _V1_ROLES or {CORE}
             places = folders.setdefault(path.name, {})
-            places |= {role if hierarchy.version == 1 else _CORE: _Place(hierarchy.version, path) for role in roles}
+            places |= {role if hierarchy.version == 1 else CORE: Place(hierarchy.version, path) for role in roles}
     return [Group(name, places) for name, places in folders.items() if not _in_use(name.partition(".")[0], alive)]
 
 
@@ -259,21 +259,21 @@ def _in_use(session: str, alive: Callable[[str], bool]) -> bool:
     return alive(session)
 
 
-def _look_v1(hierarchy: Hierarchy) -> tuple[dict[str, _Place], str]:
+def _look_v1(hierarchy: Hierarchy) -> tuple[dict[str, Place], str]:
     if not (os.access(hierarchy.own, os.W_OK) and os.access(hierarchy.own / "cgroup.procs", os.W_OK)):
         return {}, f"{hierarchy.own} may not be written to; control groups v1 need root"
-    place = _Place(1, hierarchy.own / PARENT)
+    place = Place(1, hierarchy.own / PARENT)
     return dict.fromkeys(hierarchy.controllers & _V1_ROLES, place), ""
 
 
-def _look_v2(hierarchy: Hierarchy) -> tuple[dict[str, _Place], str]:
+def _look_v2(hierarchy: Hierarchy) -> tuple[dict[str, Place], str]:
     try:
         base, given, why = v2_parent(hierarchy, _V2_CONTROLLERS)
     except OSError as error:
         advice = "systemd-run --user --scope -p Delegate=yes COMMAND gives you one"
         return {}, f"{error}; {advice}" if os.geteuid() else str(error)
-    place = _Place(2, base / PARENT, given)
-    return dict.fromkeys([_CORE, *given], place), why
+    place = Place(2, base / PARENT, given)
+    return dict.fromkeys([CORE, *given], place), why
 
 
 def _concerns(hierarchy: Hierarchy, role: str) -> bool:
@@ -303,7 +303,7 @@ def _prove(controller: Controller) -> str | None:
         group.remove()
 
 
-def _make(place: _Place) -> None:
+def _make(place: Place) -> None:
     """Make the folder, and its parent, which others remove when it is empty."""
     for attempt in range(100):
         with contextlib.suppress(FileExistsError):
@@ -318,7 +318,7 @@ def _make(place: _Place) -> None:
                 raise
 
 
-def _apply(group: Group, places: Mapping[str, _Place], limits: Limits) -> None:
+def _apply(group: Group, places: Mapping[str, Place], limits: Limits) -> None:
     if (memory := places.get("memory")) and limits.memory_bytes is not None:
         if memory.version == 2:
             _set(memory.path / "memory.max", limits.memory_bytes)
@@ -331,7 +331,7 @@ def _apply(group: Group, places: Mapping[str, _Place], limits: Limits) -> None:
     group.set_cpu_weight(limits.cpu_weight)
 
 
-def _pick(place: _Place, v1: str, v2: str) -> str:
+def _pick(place: Place, v1: str, v2: str) -> str:
     return v1 if place.version == 1 else v2
 
 
