@@ -1,0 +1,76 @@
+"""`specbuild build`: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from specbuild.cli.output import Output, output_options
+from specbuild.cli.settings import race_options, route_options, settings_from
+from specbuild.errors import BudgetSpentError, BuildFailed, UsageError
+
+if TYPE_CHECKING:
+    from specbuild.environment import Environment
+
+EXIT_CODES = {"committed": 0, "failed": BuildFailed.exit_code, "timeout": BudgetSpentError.exit_code}
+"""By the outcome of an Environment."""
+
+
+@click.command(short_help="Make a verified environment for a repository.")
+@click.argument("repo")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("specbuild-out"),
+    show_default=True,
+    help="Where Dockerfile, setup.sh, environment.json and journal.jsonl go.",
+)
+@route_options
+@race_options
+@output_options(progress=True)
+@click.pass_obj
+def build(output: Output, repo: str, folder: Path, **options: Any) -> int:
+    """Make a verified environment for REPO.
+
+    REPO is a folder, an archive, pypi:NAME==VERSION, or a git address, with @REVISION if you like.
+    """
+    settings = settings_from(options)
+    check_output_folder(folder)
+    from specbuild import journey
+    from specbuild.cli.interrupts import run_to_end
+    from specbuild.cli.progress import progress_for
+
+    with progress_for(output) as progress:
+        environment = run_to_end(
+            lambda: journey.build(repo, settings=settings, output=folder, reporter=progress.reporter),
+            output.err,
+            progress.tick,
+        )
+    show_result(environment, output)
+    return EXIT_CODES[environment.outcome]
+
+
+def check_output_folder(folder: Path) -> None:
+    """Refuse to mix the result with files that are not of an earlier result."""
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "environment.json").exists():
+        raise UsageError(
+            f"the output folder {folder} holds files that SpecBuild did not write",
+            hint="name another folder with --output, or empty this one",
+        )
+
+
+def show_result(environment: Environment, output: Output) -> None:
+    """The Environment as the JSON object, or in words; a failure goes to stderr."""
+    from specbuild.cli.result import explain_failure, summarise
+
+    if output.json:
+        output.result_object(environment)
+    if environment.outcome == "committed":
+        output.result(*summarise(environment, output.out))
+    elif output.quiet < 2:
+        for line in explain_failure(environment, output.err):
+            output.err.line(line)

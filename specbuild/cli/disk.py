@@ -1,0 +1,105 @@
+"""What the cache takes, and shrinking it without touching what is in use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio.to_thread
+
+from specbuild.config import Settings
+from specbuild.errors import StoreError
+from specbuild.library import Library
+from specbuild.sandbox.backends import open_backend
+
+_STORE = "store"
+"""The backend's own folder, which only the backend may touch."""
+_ABANDONED_SECONDS = 7 * 24 * 3600
+"""Age after which the folder of a build that never ended is held for left behind by a crash."""
+_BLOCK = 512
+"""Unit of `st_blocks`, whatever the file system's own block is (POSIX)."""
+
+
+def disk_usage(folder: Path) -> dict[str, int]:
+    """Bytes on disk below each entry of `folder`; hard links count once, other file systems are left out."""
+    seen: set[int] = set()
+    if not folder.is_dir():
+        return {}
+    return {entry.name: sum(_blocks(Path(entry), seen)) for entry in sorted(os.scandir(folder), key=lambda e: e.name)}
+
+
+def _blocks(path: Path, seen: set[int]) -> Iterator[int]:
+    device = path.lstat().st_dev
+    pending = [path]
+    while pending:
+        try:
+            found = (current := pending.pop()).lstat()
+            if found.st_dev != device or found.st_ino in seen:
+                continue
+            seen.add(found.st_ino)
+            yield found.st_blocks * _BLOCK
+            if current.is_dir() and not current.is_symlink():
+                pending.extend(current.iterdir())
+        except (FileNotFoundError, PermissionError):  # removed meanwhile, or another user's inside a sandbox's layer
+            continue
+
+
+async def prune_cache(settings: Settings, *, before: float | None = None) -> int:
+    """Remove what nothing needs, and environments made before that time (seconds since the epoch); bytes freed."""
+    library = Library(settings.cache_dir)
+    gone = [file.parent for file in library.environments() if before is not None and file.stat().st_mtime < before]
+    gone += [folder for folder in _builds(settings) if _is_abandoned(folder)]
+    return await _remove(settings, gone, everything=False)
+
+
+async def clean_cache(settings: Settings) -> int:
+    """Remove everything that no running build uses; bytes freed."""
+    others = [Path(entry) for entry in _entries(settings.cache_dir) if entry.name not in {_STORE, "builds"}]
+    return await _remove(settings, [*_builds(settings), *others], everything=True)
+
+
+async def _remove(settings: Settings, folders: list[Path], *, everything: bool) -> int:
+    _refuse_mounts(folders)
+    async with open_backend(settings) as backend:
+        for folder in folders:
+            await backend.forget(folder.name)
+        freed = await backend.prune(everything=everything)
+    return freed + await anyio.to_thread.run_sync(_delete, folders)
+
+
+def _delete(paths: list[Path]) -> int:
+    freed = 0
+    for path in paths:
+        freed += sum(_blocks(path, set()))
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return freed
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    return list(os.scandir(folder)) if folder.is_dir() else []
+
+
+def _builds(settings: Settings) -> list[Path]:
+    return [Path(entry) for entry in _entries(settings.cache_dir / "builds")]
+
+
+def _is_abandoned(folder: Path) -> bool:
+    unfinished = not (folder / "environment.json").exists()
+    return unfinished and folder.stat().st_mtime < time.time() - _ABANDONED_SECONDS
+
+
+def _refuse_mounts(folders: list[Path]) -> None:
+    """Deleting must never walk into a mounted file system."""
+    mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for folder in folders:
+        inside = [point for point in mounted if Path(point).is_relative_to(folder.absolute())]
+        if inside:
+            raise StoreError(
+                f"{inside[0]} is mounted inside {folder}, so it is not removed", hint=f"umount {inside[0]} first"
+            )

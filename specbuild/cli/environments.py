@@ -1,0 +1,129 @@
+"""`specbuild run`, `shell` and `replay`: what can be done with an environment that was built."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from specbuild.cli.output import Output, output_options
+from specbuild.cli.types import to_seconds
+from specbuild.errors import BuildFailed
+
+if TYPE_CHECKING:
+    from specbuild.environment import Environment
+    from specbuild.sandbox.contract import Completed
+
+SCHEMA_VERSION = 1
+
+ENV_HELP = """ENV is an output folder, an environment.json, the id of a build or its beginning, or `last`."""
+
+
+@click.command(epilog=ENV_HELP, short_help="Run a command in an environment.")
+@click.argument("env")
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option("--timeout", type=to_seconds, metavar="TIME", help="Kill the command after this time, as in 90s, 10m.")
+@output_options()
+@click.pass_obj
+def run(output: Output, env: str, command: tuple[str, ...], timeout: float | None) -> int:
+    """Run a command in a fresh fork of an environment; what it writes is thrown away.
+
+    One argument is a shell command line, several are a program and its arguments. The exit code is the command's own.
+    """
+    from specbuild import journey
+    from specbuild.cli.interrupts import run_to_end
+    from specbuild.config import load_settings
+
+    settings = load_settings()
+    line: str | tuple[str, ...] = command[0] if len(command) == 1 else command
+    show = output.err.line if output.json else output.out.line
+
+    async def job() -> Completed:
+        opened = await journey.open_environment(env, settings=settings)
+        return await opened.run(line, timeout=timeout, on_line=show)
+
+    done = run_to_end(job, output.err)
+    if output.json:
+        output.result_object(_as_object(env, shlex.join(command) if len(command) > 1 else command[0], done))
+    if done.note or done.end not in ("exited", "signalled"):
+        output.err.line(f"{output.err.paint('note', 'yellow')}: the command ended by {done.end}: {done.note}")
+    return done.exit_code
+
+
+def _as_object(env: str, line: str, done: Completed) -> dict[str, object]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "outcome": "ran",
+        "environment": env,
+        "command": line,
+        "end": done.end,
+        "exit_code": done.exit_code,
+        "seconds": done.seconds,
+        "cpu_seconds": done.cpu_seconds,
+        "peak_memory_bytes": done.peak_memory_bytes,
+        "note": done.note,
+        "tail": done.tail,
+    }
+
+
+@click.command(epilog=ENV_HELP, short_help="Open a shell in an environment.")
+@click.argument("env")
+@output_options()
+@click.pass_obj
+def shell(output: Output, env: str) -> int:
+    """Open an interactive shell in a fresh fork of an environment; what it writes is thrown away."""
+    if output.json:
+        raise click.UsageError("an interactive shell has no JSON result; use `specbuild run --json ENV -- COMMAND`")
+    if not sys.stdin.isatty():
+        raise click.UsageError("a shell needs a terminal as its input; use `specbuild run ENV -- COMMAND`")
+    from specbuild import journey
+    from specbuild.config import load_settings
+
+    settings = load_settings()
+
+    async def job() -> int:
+        opened = await journey.open_environment(env, settings=settings)
+        return await opened.shell()
+
+    return journey.run(job)
+
+
+@click.command(epilog=ENV_HELP, short_help="Build an environment again from its base.")
+@click.argument("env")
+@output_options(progress=True)
+@click.pass_obj
+def replay(output: Output, env: str) -> int:
+    """Build an environment again from its base, without checkpoints of earlier steps, and compare.
+
+    Ends with 0 if the verdict is the same as before, with 1 if it is not.
+    """
+    from specbuild import journey
+    from specbuild.cli.interrupts import run_to_end
+    from specbuild.cli.progress import progress_for
+    from specbuild.config import load_settings
+
+    settings = load_settings()
+    with progress_for(output) as progress:
+
+        async def job() -> Environment:
+            opened = await journey.open_environment(env, settings=settings)
+            return await journey.replay(opened.environment, settings=settings, reporter=progress.reporter)
+
+        environment = run_to_end(job, output.err, progress.tick)
+    _show_replay(environment, output)
+    return 0 if environment.reproducible else BuildFailed.exit_code
+
+
+def _show_replay(environment: Environment, output: Output) -> None:
+    from specbuild.cli.words import counts
+
+    if output.json:
+        output.result_object(environment)
+    out = output.out
+    found = counts(environment.verdict) if environment.verdict else ""
+    if environment.reproducible:
+        output.result(out.paint(f"{out.symbols.won} built again with the same verdict: {found}", "green"))
+    else:
+        output.result(out.paint(f"{out.symbols.lost} built again it ended differently from: {found}", "red"))

@@ -1,0 +1,118 @@
+"""The end of a build in words: what was made, or how far every candidate came and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from specbuild.cli.terminal import Terminal, clean
+from specbuild.cli.words import counts, duration, last_lines, plural
+from specbuild.environment import CandidateReport, Environment
+
+_SHOWN = 6
+"""Candidates that are explained in full; of the others the reason alone is told."""
+
+
+def summarise(environment: Environment, terminal: Terminal) -> Iterator[str]:
+    """A committed environment."""
+    verdict, base = environment.verdict, environment.base
+    headline = f"{terminal.symbols.won} {environment.repo.origin} has a verified environment"
+    yield terminal.paint(headline, "green", bold=True)
+    yield f"  how       {environment.strategy} on {base.name if base else '?'}"
+    if environment.reason:
+        yield f"  why       {clean(environment.reason)}"
+    if verdict is not None:
+        yield f"  verified  {verdict.level}: {counts(verdict)}"
+    yield f"  replay    {_replay(environment)}"
+    yield f"  time      {_time(environment)}"
+    yield from _files(environment)
+    where = _folder(environment) or environment.id
+    yield f"  next      specbuild run {where} -- COMMAND, or specbuild shell {where}"
+
+
+def _replay(environment: Environment) -> str:
+    match environment.reproducible:
+        case True:
+            return "built again from its base with the same verdict: reproducible"
+        case False:
+            return "built again from its base it ended differently: do not rely on it"
+        case None:
+            return "not made"
+
+
+def _time(environment: Environment) -> str:
+    seconds = environment.seconds
+    parts = [f"{duration(seconds.total)} in all"]
+    if seconds.to_commit is not None:
+        parts.append(f"{duration(seconds.to_commit)} until it was verified")
+    if seconds.replay is not None:
+        parts.append(f"{duration(seconds.replay)} for the replay")
+    return ", ".join(parts)
+
+
+def _files(environment: Environment) -> Iterator[str]:
+    made = environment.artifacts
+    paths = [path for path in (made.dockerfile, made.setup_sh, made.environment, made.journal) if path]
+    if paths:
+        names = ", ".join(Path(path).name for path in paths)
+        yield f"  files     {Path(paths[0]).parent}: {names}"
+
+
+def _folder(environment: Environment) -> str:
+    path = environment.artifacts.environment
+    return str(Path(path).parent) if path else ""
+
+
+def explain_failure(environment: Environment, terminal: Terminal) -> Iterator[str]:
+    """Why nothing was committed: for each candidate how far it came, the last lines, and what to try."""
+    tried = plural(len(environment.candidates), "candidate")
+    spent = duration(environment.seconds.total)
+    message = clean(environment.message) or "no candidate verified"
+    yield ""
+    error = terminal.paint("error", "red", bold=True)
+    yield f"{error}: {environment.repo.origin}: {message} ({tried}, {spent})"
+    failed = [candidate for candidate in environment.candidates if candidate.end == "failed"]
+    for candidate in failed[:_SHOWN]:
+        yield ""
+        yield from _explain(candidate, terminal)
+    others = failed[_SHOWN:] + [candidate for candidate in environment.candidates if candidate.end != "failed"]
+    if others:
+        yield ""
+    for candidate in others:
+        yield f"  {_headline(candidate, terminal)}"
+    yield ""
+    yield f"{terminal.paint('hint', 'cyan')}: {_advice(environment)}"
+
+
+def _headline(candidate: CandidateReport, terminal: Terminal) -> str:
+    mark = terminal.symbols.lost if candidate.end == "failed" else terminal.symbols.cancelled
+    name = terminal.paint(f"{mark} {candidate.id} {clean(candidate.strategy)} on {candidate.base}", None, bold=True)
+    return (
+        f"{name}: {candidate.end} after {candidate.steps_done} of {candidate.steps_total} steps: {clean(candidate.why)}"
+    )
+
+
+def _explain(candidate: CandidateReport, terminal: Terminal) -> Iterator[str]:
+    yield f"  {_headline(candidate, terminal)}"
+    if candidate.failed_step:
+        yield f"      at      {clean(candidate.failed_step)}"
+    for line in last_lines(candidate.tail):
+        yield f"      {terminal.symbols.bar} {line}"
+    if candidate.verdict is not None and candidate.verdict.failing:
+        yield f"      failing {', '.join(clean(name) for name in candidate.verdict.failing[:5])}"
+    if candidate.log:
+        yield f"      log     {candidate.log}"
+    if candidate.hint:
+        yield f"      {terminal.paint('hint', 'cyan')}    {clean(candidate.hint)}"
+
+
+def _advice(environment: Environment) -> str:
+    if environment.outcome == "timeout":
+        return "give it more time with --time-limit, or leave out what will not work with --strategy and --base"
+    verdicts = [candidate.verdict for candidate in environment.candidates if candidate.verdict is not None]
+    if any(verdict.passed for verdict in verdicts):
+        best = max(verdict.ratio for verdict in verdicts)
+        return f"the best candidate passed {best:.0%} of its tests; --min-pass-ratio accepts that, if it is good enough"
+    if not environment.candidates:
+        return "see `specbuild plan` for what was read of the repository; --test-command states your own measure"
+    return "name another --base, or a weaker --level (imports, collect), or your own --test-command"

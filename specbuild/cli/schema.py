@@ -1,0 +1,43 @@
+"""`specbuild schema`: the JSON Schema of what SpecBuild reads and writes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from specbuild.cli.output import Output, output_options
+
+
+@click.command(short_help="Print a JSON Schema.")
+@click.argument("what", type=click.Choice(["environment", "event", "plan", "settings"]), default="environment")
+@output_options()
+@click.pass_obj
+def schema(output: Output, what: str) -> int:
+    """Print the JSON Schema of an environment (what `build --json` prints), an event, a plan, or the settings."""
+    text = json.dumps(_schema_of(what), indent=None if output.json else 2)
+    output.out.line(text)
+    return 0
+
+
+def _schema_of(what: str) -> dict[str, Any]:
+    from pydantic import TypeAdapter
+
+    match what:
+        case "event":
+            from specbuild.events import Event
+
+            return TypeAdapter[Any](Event).json_schema()
+        case "plan":
+            from specbuild.journey import Plan
+
+            return Plan.model_json_schema()
+        case "settings":
+            from specbuild.config import Settings
+
+            return Settings.model_json_schema()
+        case _:
+            from specbuild.environment import Environment
+
+            return Environment.model_json_schema()

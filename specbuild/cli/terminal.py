@@ -1,0 +1,129 @@
+"""What can be shown where: colour, width, characters, and streams that nobody reads any more."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import TextIOWrapper
+from typing import Literal, TextIO
+
+import click
+
+ColorMode = Literal["auto", "always", "never"]
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # control sequences
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # operating system commands: window titles, links
+    r"|\x1b[@-Z\\-_]?"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+"""What a terminal obeys (ECMA-48). Output of foreign code is shown without it: it could forge or hide lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Marks of one character set."""
+
+    running: str = "▶"
+    won: str = "✓"
+    lost: str = "✗"
+    cancelled: str = "◌"
+    waiting: str = "·"
+    bar: str = "│"
+    more: str = "…"
+
+
+UNICODE = Symbols()
+ASCII = Symbols(running=">", won="+", lost="x", cancelled="-", waiting=".", bar="|", more="...")
+
+
+def clean(text: str) -> str:
+    """One line of foreign output, tabs widened, without anything that a terminal would obey."""
+    return _ESCAPES.sub("", text.rpartition("\r")[2] if text.strip("\r") else "").expandtabs(8)
+
+
+def make_streams_safe() -> None:
+    """Let characters that the terminal cannot show appear as escapes, instead of ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def wants_color(stream: TextIO, mode: ColorMode, environ: Mapping[str, str]) -> bool:
+    """Whether to colour `stream`: the option, then NO_COLOR (no-color.org), FORCE_COLOR, and what the stream is."""
+    if mode != "auto":
+        return mode == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return stream.isatty() and environ.get("TERM") != "dumb"
+
+
+def _speaks_unicode(stream: TextIO) -> bool:
+    try:
+        "▶✓✗◌·│…├└".encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class Terminal:
+    """A text stream and what it can show. A reader that has gone away silences it; nothing is raised."""
+
+    stream: TextIO
+    color: bool = False
+    unicode: bool = True
+    tty: bool = False
+    width: int = 80
+    """Columns; at least 20."""
+    symbols: Symbols = field(init=False)
+    _gone: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.symbols = UNICODE if self.unicode else ASCII
+
+    @classmethod
+    def of(cls, stream: TextIO, mode: ColorMode = "auto", environ: Mapping[str, str] | None = None) -> Terminal:
+        """What `stream` can show in this environment."""
+        environ = os.environ if environ is None else environ
+        return cls(
+            stream=stream,
+            color=wants_color(stream, mode, environ),
+            unicode=_speaks_unicode(stream),
+            tty=stream.isatty() and environ.get("TERM") != "dumb",
+            width=max(20, shutil.get_terminal_size((100, 24)).columns),
+        )
+
+    def line(self, text: str = "") -> None:
+        """Write one line."""
+        if self._gone:
+            return
+        try:
+            self.stream.write(text + "\n")
+            self.stream.flush()
+        except (BrokenPipeError, ValueError):  # ValueError: the stream is closed already
+            self._gone = True
+            _point_at_nothing(self.stream)
+
+    def paint(self, text: str, color: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
+        """`text` in that colour, where colours are shown."""
+        if not self.color:
+            return text
+        return click.style(text, fg=color, bold=bold or None, dim=dim or None)
+
+
+def _point_at_nothing(stream: TextIO) -> None:
+    """Spare the interpreter's last flush the same broken pipe, as the documentation of `signal` advises."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, descriptor)
+    os.close(nothing)
