@@ -1,0 +1,125 @@
+"""The accounts of a race: what became of each candidate, when what ran, and what speculation cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from specbuild.environment import CandidateReport, TimelineEntry, Waste
+from specbuild.speculate import Execution, RaceResult, kind, title
+from specbuild.strategies.contract import Candidate
+from specbuild.tree import EdgeState, RecipeState
+
+TAIL_LINES = 20
+"""Lines of a failing step that a report shows."""
+
+
+def candidate_reports(result: RaceResult, candidates: Mapping[str, Candidate]) -> tuple[CandidateReport, ...]:
+    """How far each candidate came and why it ended, in the order in which they were proposed."""
+    executions = {execution.key: execution for execution in result.executions}
+    return tuple(_report(result, name, candidate, executions) for name, candidate in candidates.items())
+
+
+def timeline(executions: Iterable[Execution]) -> tuple[TimelineEntry, ...]:
+    """Every execution in order of start."""
+    return tuple(
+        TimelineEntry(
+            title=title(execution.work),
+            kind=kind(execution.work),
+            node=execution.key,
+            start=round(execution.start, 3),
+            end=round(execution.end, 3),
+            outcome=execution.outcome,
+            candidates=execution.candidates,
+            cpu_seconds=round(_cpu(execution), 3),
+            written_bytes=_written(execution),
+        )
+        for execution in executions
+    )
+
+
+def waste(result: RaceResult) -> Waste:
+    """What was spent on the winner's path and beside it. Without a winner, all of it is a loser's."""
+    path = set(result.tree.path(result.winner.id)) if result.winner else set[str]()
+    won = [execution for execution in result.executions if execution.key in path]
+    lost = [execution for execution in result.executions if execution.key not in path]
+    return Waste(
+        winner_seconds=round(sum(e.end - e.start for e in won), 3),
+        winner_cpu_seconds=round(sum(map(_cpu, won)), 3),
+        winner_bytes=sum(map(_written, won)),
+        loser_seconds=round(sum(e.end - e.start for e in lost), 3),
+        loser_cpu_seconds=round(sum(map(_cpu, lost)), 3),
+        loser_bytes=sum(map(_written, lost)),
+    )
+
+
+def _report(
+    result: RaceResult, name: str, candidate: Candidate, executions: Mapping[str, Execution]
+) -> CandidateReport:
+    tree = result.tree
+    path = tree.path(name)
+    failed = next((executions[key] for key in path if tree.edge(key).state is EdgeState.FAILED), None)
+    checked = executions.get(path[-1])
+    return CandidateReport(
+        id=name,
+        strategy=candidate.strategy,
+        base=candidate.recipe.base.name,
+        prior=candidate.prior,
+        reason=candidate.reason,
+        end=_end(tree.state(name)),
+        why=result.ends[name],
+        steps_done=sum(tree.edge(key).state is EdgeState.DONE for key in path),
+        steps_total=len(path),
+        failed_step=title(failed.work) if failed else None,
+        tail=_tail(failed) if failed else "",
+        hint=_hint(failed) if failed else "",
+        log=str(failed.log) if failed and failed.log else None,
+        verdict=checked.verdict if checked else None,
+    )
+
+
+def _end(state: RecipeState) -> str:
+    match state:
+        case RecipeState.VERIFIED:
+            return "committed"
+        case RecipeState.FAILED:
+            return "failed"
+        case RecipeState.LIVE | RecipeState.CANCELLED:
+            return "cancelled"
+        case _:
+            assert_never(state)
+
+
+def _tail(failed: Execution) -> str:
+    if failed.completed is not None:
+        return last_lines(failed.completed.tail)
+    if failed.log is not None:
+        with failed.log.open("rb") as log:
+            log.seek(max(0, failed.log.stat().st_size - (64 << 10)))
+            return last_lines(log.read().decode(errors="replace"))
+    return failed.error
+
+
+def last_lines(text: str, count: int = TAIL_LINES) -> str:
+    """The last `count` lines of a text that are not blank."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-count:])
+
+
+def _hint(failed: Execution) -> str:
+    if failed.error:
+        return "run `specbuild doctor`: this machine's set-up failed, not the repository"
+    if failed.verdict is not None:
+        return (
+            f"look at the failing tests in {failed.log}; `--min-pass-ratio` sets how many must pass, "
+            "`--test-command` how they are run"
+        )
+    return f"the whole output is in {failed.log}" if failed.log else ""
+
+
+def _cpu(execution: Execution) -> float:
+    return execution.completed.cpu_seconds if execution.completed else 0.0
+
+
+def _written(execution: Execution) -> int:
+    return execution.completed.written_bytes if execution.completed else 0

@@ -1,0 +1,36 @@
+"""Writes what a build leaves for the user: Dockerfile, setup.sh, environment.json, journal.jsonl."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from specbuild.environment import Artifacts, Environment
+from specbuild.export.dockerfile import dockerfile
+from specbuild.export.script import setup_script
+
+
+def write_artifacts(environment: Environment, folder: Path, *, journal: Path, logs: Path) -> Environment:
+    """Write all files of an Environment to `folder` (made if missing); the Environment with their paths.
+
+    Without a committed Recipe there is no Dockerfile and no setup script.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    committed = environment.recipe is not None
+    paths = Artifacts(
+        dockerfile=str(folder / "Dockerfile") if committed else None,
+        setup_sh=str(folder / "setup.sh") if committed else None,
+        environment=str(folder / "environment.json"),
+        journal=str(folder / "journal.jsonl"),
+        logs=str(logs),
+    )
+    full = environment.model_copy(update={"artifacts": paths})
+    if committed:
+        (folder / "Dockerfile").write_text(dockerfile(full), encoding="utf-8")
+        script = folder / "setup.sh"
+        script.write_text(setup_script(full), encoding="utf-8")
+        script.chmod(0o755)
+    (folder / "environment.json").write_text(full.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    if journal != folder / "journal.jsonl":
+        shutil.copyfile(journal, folder / "journal.jsonl")
+    return full

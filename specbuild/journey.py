@@ -1,0 +1,280 @@
+"""The whole journey on one page: from a Repo to a verified Environment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from specbuild._version import __version__
+from specbuild.account import candidate_reports, timeline, waste
+from specbuild.config import Settings, load_settings
+from specbuild.environment import Environment, Package, Seconds
+from specbuild.errors import SpecBuildError
+from specbuild.events import (
+    BuildEnded,
+    BuildStarted,
+    CandidateProposed,
+    Fan,
+    Notice,
+    Phase,
+    Replayed,
+    Reporter,
+    Silent,
+    StepOutput,
+)
+from specbuild.export.lock import read_lock
+from specbuild.export.write import write_artifacts
+from specbuild.journal import Journal
+from specbuild.library import Library, Place
+from specbuild.opened import OpenEnvironment, open_environment, save_repo
+from specbuild.rebuild import rebuild
+from specbuild.sandbox.backends import open_backend
+from specbuild.sandbox.contract import Backend
+from specbuild.speculate import RaceResult, race, title
+from specbuild.strategies.contract import Candidate
+from specbuild.survey import Plan, Survey, plan, repo_info, survey
+from specbuild.tree import Entry
+from specbuild.verify import same
+from specbuild.workshop import BuildWorkshop, Surroundings
+
+__all__ = ["OpenEnvironment", "Plan", "build", "open_environment", "plan", "replay", "run"]
+
+T = TypeVar("T")
+
+
+async def build(
+    repo: str | Path,
+    *,
+    settings: Settings | None = None,
+    output: Path | None = None,
+    reporter: Reporter | None = None,
+    **options: object,
+) -> Environment:
+    """Set up `repo` by racing candidate Recipes; the first that verifies is committed.
+
+    `repo` is a folder, an archive, a git URL with an optional `@revision`, or `pypi:NAME==VERSION`. `options` are
+    fields of `Settings`. Files (Dockerfile, setup.sh, environment.json, journal.jsonl) go to `output`, or to the
+    build's own folder in the cache. Returns an Environment whose `outcome` tells whether anything was committed.
+    Raises UsageError for what cannot be understood, SandboxError where this machine cannot run sandboxes,
+    TransientError for trouble of network or registries. Cancelling leaves nothing running.
+    """
+    chosen = settings or load_settings(**options)
+    place = Library(chosen.cache_dir).new_place()
+    with Journal(place.journal) as journal:
+        return await _Build(str(repo), chosen, place, Fan(journal, reporter or Silent())).run(output)
+
+
+async def replay(
+    environment: Environment, *, settings: Settings | None = None, reporter: Reporter | None = None
+) -> Environment:
+    """Build a committed Environment's Recipe again from its Base, without checkpoints of earlier Steps.
+
+    Returns the Environment with `reproducible` and `verdict.repeatable` set. Raises UsageError if nothing was
+    committed or its source tree is gone.
+    """
+    chosen = settings or load_settings()
+    library = Library(chosen.cache_dir)
+    opened = await open_environment(environment, settings=chosen)
+    clock = _Clock(reporter or Silent())
+    async with open_backend(chosen) as backend:
+        updated = await _replay(environment, opened, backend, clock, library.place(environment.id).logs)
+    library.save(updated)
+    return updated
+
+
+def run(function: Callable[[], Awaitable[T]]) -> T:
+    """Run an async function to its end, on uvloop where it is installed: for callers without a loop of their own."""
+    try:
+        import uvloop  # noqa: F401
+    except ImportError:
+        return anyio.run(function)
+    return anyio.run(function, backend_options={"use_uvloop": True})
+
+
+class _Clock:
+    """Seconds since the build began, and the reporter that they are told to."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+        self.began = time.monotonic()
+
+    def now(self) -> float:
+        return time.monotonic() - self.began
+
+    def phase(self, name: str, detail: str = "") -> None:
+        self.reporter.emit(Phase(at=self.now(), name=name, detail=detail))
+
+    def notify(self, message: str) -> None:
+        self.reporter.emit(Notice(at=self.now(), message=message))
+
+    def line(self, node: str) -> Callable[[str], None]:
+        return lambda line: self.reporter.emit(StepOutput(at=self.now(), node=node, line=line))
+
+
+class _Build:
+    """One call of `build`, from its first event to its last."""
+
+    def __init__(self, spec: str, settings: Settings, place: Place, reporter: Reporter) -> None:
+        self._spec = spec
+        self._settings = settings
+        self._place = place
+        self._clock = _Clock(reporter)
+        self._reporter = reporter
+
+    async def run(self, output: Path | None) -> Environment:
+        self._reporter.emit(
+            BuildStarted(
+                at=0.0,
+                build=self._place.id,
+                repo=self._spec,
+                wall_time=datetime.now(UTC).isoformat(timespec="seconds"),
+                version=__version__,
+            )
+        )
+        try:
+            environment = await self._set_up()
+        except SpecBuildError as error:
+            self._end("error", error.message)
+            raise
+        self._end(environment.outcome, environment.message)
+        Library(self._settings.cache_dir).save(environment)
+        folder = output or self._place.folder
+        written = write_artifacts(environment, folder, journal=self._place.journal, logs=self._place.logs)
+        Library(self._settings.cache_dir).save(written)
+        return written
+
+    def _end(self, outcome: str, message: str) -> None:
+        self._reporter.emit(
+            BuildEnded(at=self._clock.now(), outcome=outcome, seconds=self._clock.now(), message=message)
+        )
+
+    async def _set_up(self) -> Environment:
+        clock, settings = self._clock, self._settings
+        found = await survey(self._spec, self._place.source, settings, clock.notify, clock.phase)
+        save_repo(found.repo, self._place)
+        candidates = {f"c{number}": candidate for number, candidate in enumerate(found.candidates, 1)}
+        for name, candidate in candidates.items():
+            self._reporter.emit(_proposed(clock.now(), name, candidate))
+        async with open_backend(settings) as backend:
+            surroundings = Surroundings.of(settings)
+            workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
+            for candidate in candidates.values():
+                workshop.expect(candidate.recipe)
+            clock.phase("race", f"{len(candidates)} candidates, {settings.slots} at once")
+            result = await race(
+                [_entry(name, candidate, order) for order, (name, candidate) in enumerate(candidates.items())],
+                backend,
+                workshop,
+                slots=settings.slots,
+                sequential=settings.sequential,
+                limits=surroundings.limits,
+                reporter=self._reporter,
+                time_limit=settings.time_limit,
+                logs=self._place.logs,
+                began=clock.began,
+            )
+            environment = self._environment(found, candidates, result)
+            if environment.recipe is None:
+                return environment
+            return await self._conclude(environment, backend)
+
+    async def _conclude(self, environment: Environment, backend: Backend) -> Environment:
+        """Keep the winner, read its lock, and build it again if that was asked for."""
+        opened = OpenEnvironment(environment, self._settings)
+        await backend.keep(opened.recipe.checkpoints[-1], environment.id)
+        environment = environment.model_copy(update={"lock": await _lock(opened, backend)})
+        if self._settings.replay:
+            environment = await _replay(environment, opened, backend, self._clock, self._place.logs)
+        seconds = environment.seconds.model_copy(update={"total": round(self._clock.now(), 3)})
+        return environment.model_copy(update={"seconds": seconds})
+
+    def _environment(self, found: Survey, candidates: dict[str, Candidate], result: RaceResult) -> Environment:
+        winner = candidates[result.winner.id] if result.winner else None
+        return Environment(
+            id=self._place.id,
+            outcome="committed" if winner else "timeout" if result.timed_out else "failed",
+            message=_message(result, found, len(candidates)),
+            specbuild_version=__version__,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            repo=repo_info(found.repo),
+            base=winner.recipe.base if winner else None,
+            strategy=winner.strategy if winner else None,
+            reason=winner.reason if winner else "",
+            recipe=winner.recipe if winner else None,
+            verdict=result.verdict,
+            seconds=Seconds(total=round(result.seconds, 3), to_commit=round(result.seconds, 3) if winner else None),
+            candidates=candidate_reports(result, candidates),
+            waste=waste(result),
+            facts=found.facts,
+            timeline=timeline(result.executions),
+        )
+
+
+async def _replay(
+    environment: Environment, opened: OpenEnvironment, backend: Backend, clock: _Clock, logs: Path
+) -> Environment:
+    clock.phase("replay", environment.strategy or "")
+    began = clock.now()
+    verdict = await rebuild(
+        opened.recipe,
+        backend,
+        opened.workshop(backend),
+        limits=Surroundings.of(opened.settings).limits,
+        on_line=clock.line("replay"),
+        logs=logs,
+    )
+    before = environment.verdict
+    agrees = verdict.ok and (before is None or same(before, verdict))
+    clock.reporter.emit(Replayed(at=clock.now(), same=agrees, verdict=verdict))
+    return environment.model_copy(
+        update={
+            "reproducible": agrees,
+            "verdict": (before or verdict).model_copy(update={"repeatable": agrees}),
+            "seconds": environment.seconds.model_copy(update={"replay": round(clock.now() - began, 3)}),
+        }
+    )
+
+
+async def _lock(opened: OpenEnvironment, backend: Backend) -> tuple[Package, ...]:
+    surroundings = Surroundings.of(opened.settings)
+    checkpoint = await opened.checkpoint(backend)
+    async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
+        return await read_lock(sandbox, lambda step: surroundings.command(step, opened.recipe.base), opened.recipe)
+
+
+def _entry(name: str, candidate: Candidate, order: int) -> Entry:
+    return Entry(
+        id=name,
+        recipe=candidate.recipe,
+        prior=candidate.prior,
+        expected_seconds=candidate.expected_seconds,
+        order=order,
+    )
+
+
+def _proposed(at: float, name: str, candidate: Candidate) -> CandidateProposed:
+    return CandidateProposed(
+        at=at,
+        candidate=name,
+        strategy=candidate.strategy,
+        base=candidate.recipe.base.name,
+        prior=candidate.prior,
+        reason=candidate.reason,
+        steps=tuple(title(step) for step in candidate.recipe.steps),
+    )
+
+
+def _message(result: RaceResult, found: Survey, count: int) -> str:
+    if result.winner is not None and result.verdict is not None:
+        return result.verdict.reason
+    if count == 0:
+        languages = ", ".join(fact.value for fact in found.facts.languages) or "none"
+        return f"no strategy knows how to set up such a repository (languages seen: {languages})"
+    if result.timed_out:
+        return f"the time limit ended the race after {result.seconds:.0f} s; none of {count} candidates had verified"
+    return f"none of {count} candidates verified"

@@ -1,0 +1,103 @@
+"""Where builds and their Environments are kept: one folder a build under the cache."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from specbuild.environment import Environment
+from specbuild.errors import UsageError
+
+FILE = "environment.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folder of one build."""
+
+    id: str
+    folder: Path
+
+    @property
+    def logs(self) -> Path:
+        """Whole outputs of steps."""
+        return self.folder / "logs"
+
+    @property
+    def source(self) -> Path:
+        """The private copy of the Repo."""
+        return self.folder / "source"
+
+    @property
+    def journal(self) -> Path:
+        """Every event, a line of JSON each."""
+        return self.folder / "journal.jsonl"
+
+
+class Library:
+    """The builds under one cache folder."""
+
+    def __init__(self, cache_dir: Path) -> None:
+        self._root = cache_dir / "builds"
+
+    def new_place(self) -> Place:
+        """A folder for a new build."""
+        name = f"b{secrets.token_hex(5)}"
+        place = Place(name, self._root / name)
+        place.logs.mkdir(parents=True)
+        place.source.mkdir()
+        return place
+
+    def place(self, build_id: str) -> Place:
+        """The folder of a build, whether it is there or not."""
+        return Place(build_id, self._root / build_id)
+
+    def save(self, environment: Environment) -> Path:
+        """Write an Environment into its build's folder; the path of the file."""
+        path = self._root / environment.id / FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(environment.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+        return path
+
+    def find(self, ref: str) -> Environment:
+        """The Environment of a file, an output folder, an id or its unique beginning, or `last`.
+
+        Raises UsageError if there is none, more than one, or it cannot be read.
+        """
+        return _read(self._locate(ref))
+
+    def environments(self) -> list[Path]:
+        """The files of all Environments that were saved, oldest first."""
+        return sorted(self._root.glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime)
+
+    def _locate(self, ref: str) -> Path:
+        path = Path(ref)
+        if path.is_file():
+            return path
+        if (path / FILE).is_file():
+            return path / FILE
+        saved = self.environments()
+        found = saved[-1:] if ref == "last" else [file for file in saved if file.parent.name.startswith(ref)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(file.parent.name for file in found)
+            raise UsageError(f"{ref!r} could be any of: {names}", hint="give more of its id")
+        raise UsageError(
+            f"there is no environment {ref!r}: it is neither a file, an output folder, nor the id of a build here",
+            hint="name the `environment.json` or the output folder of a build, or `last`",
+        )
+
+
+def _read(path: Path) -> Environment:
+    try:
+        return Environment.model_validate_json(path.read_bytes())
+    except (ValidationError, OSError) as error:
+        raise UsageError(
+            f"{path} is not an environment of this version of SpecBuild: {error}", hint="build the repository again"
+        ) from error

@@ -1,0 +1,44 @@
+"""Building one Recipe again from its Base, in a fresh Sandbox and without checkpoints of earlier Steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from specbuild.account import last_lines
+from specbuild.recipe import Recipe
+from specbuild.sandbox.contract import Backend, Completed, Limits, LineSink
+from specbuild.speculate import Workshop
+from specbuild.verify.verdict import Verdict
+
+
+async def rebuild(
+    recipe: Recipe,
+    backend: Backend,
+    workshop: Workshop,
+    *,
+    limits: Limits,
+    on_line: LineSink,
+    logs: Path | None = None,
+) -> Verdict:
+    """The Verdict of running all Steps and the Check of `recipe`, one after the other, in one Sandbox.
+
+    A Step that fails makes the Verdict not ok. Raises SandboxError for trouble of our own.
+    """
+    base = await workshop.provide(recipe.base)
+    async with backend.fork(base, limits=limits) as sandbox:
+        for number, step in enumerate(recipe.steps, 1):
+            log = logs / f"replay-{number}.log" if logs else None
+            done = await workshop.run_step(sandbox, step, on_line=on_line, log=log)
+            if not done.ok:
+                return _failed(recipe, step.title or step.run, done)
+        log = logs / "replay-check.log" if logs else None
+        return await workshop.verify(sandbox, recipe.check, on_line=on_line, log=log)
+
+
+def _failed(recipe: Recipe, step: str, done: Completed) -> Verdict:
+    how = f"exited with status {done.exit_code}" if not done.note else f"ended: {done.note}"
+    return Verdict(
+        level=recipe.check.level,
+        ok=False,
+        reason=f"when built again, {step!r} {how}; its last lines:\n{last_lines(done.tail, 5)}",
+    )

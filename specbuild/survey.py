@@ -1,0 +1,106 @@
+"""The first half of the journey, in which nothing of the Repo is run: Repo, Facts, bases, Candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio.to_thread
+
+from specbuild.bases.choose import choose_bases
+from specbuild.config import Settings, load_settings
+from specbuild.environment import RepoInfo
+from specbuild.model import Frozen
+from specbuild.recipe import BaseRef
+from specbuild.repo.facts import Facts
+from specbuild.repo.fetch import fetch_repo
+from specbuild.repo.inspect import inspect
+from specbuild.repo.source import Repo
+from specbuild.strategies import propose
+from specbuild.strategies.contract import Candidate, Request
+from specbuild.verify import checks_for
+
+Notify = Callable[[str], None]
+"""Takes something that the user should know, in words."""
+
+
+class Plan(Frozen):
+    """What a build would try. Nothing of it has been run."""
+
+    schema_version: int = 1
+    repo: RepoInfo
+    facts: Facts
+    bases: tuple[BaseRef, ...]
+    candidates: tuple[Candidate, ...]
+    """Best first."""
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a race needs to know."""
+
+    repo: Repo
+    facts: Facts
+    bases: tuple[BaseRef, ...]
+    candidates: tuple[Candidate, ...]
+
+
+async def plan(repo: str | Path, *, settings: Settings | None = None, **options: object) -> Plan:
+    """What `build` would try, and why. Raises as `build` does."""
+    chosen = settings or load_settings(**options)
+    notices: list[str] = []
+    chosen.cache_dir.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=chosen.cache_dir, prefix="plan-") as work:
+        found = await survey(str(repo), Path(work), chosen, notices.append)
+        return Plan(
+            repo=repo_info(found.repo),
+            facts=found.facts,
+            bases=found.bases,
+            candidates=found.candidates,
+            notices=tuple(notices),
+        )
+
+
+async def survey(
+    spec: str, work: Path, settings: Settings, notify: Notify, phase: Callable[[str, str], None] = lambda *_: None
+) -> Survey:
+    """Fetch a Repo into `work`, read its Facts, choose bases and let strategies propose."""
+    phase("repo", spec)
+    repo = await fetch_repo(spec, work)
+    phase("facts", "")
+    facts = await anyio.to_thread.run_sync(read_facts, repo)
+    for warning in facts.warnings:
+        notify(f"{warning.evidence.file}: {warning.value}")
+    phase("bases", ", ".join(settings.bases))
+    bases = await choose_bases(settings.bases, facts, settings=settings, notify=notify)
+    checks = checks_for(
+        facts,
+        level=settings.level,
+        test_command=settings.test_command,
+        network=settings.test_network,
+        timeout=settings.step_timeout,
+    )
+    request = Request(facts=facts, bases=bases, checks=checks, source_digest=repo.digest, now=datetime.now(UTC))
+    candidates = propose(request, only=settings.strategies, limit=settings.max_candidates)
+    return Survey(repo, facts, bases, candidates)
+
+
+def read_facts(repo: Repo) -> Facts:
+    """The Facts of a fetched Repo."""
+    return inspect(repo.path, revision_date=repo.date, has_git=(repo.path / ".git").exists())
+
+
+def repo_info(repo: Repo) -> RepoInfo:
+    """What leaves the process about a Repo."""
+    return RepoInfo(
+        origin=repo.origin,
+        kind=repo.kind,
+        revision=repo.revision,
+        digest=repo.digest,
+        date=repo.date.isoformat() if repo.date else None,
+        fetch=repo.fetch,
+    )
