@@ -1,0 +1,315 @@
+"""HTTP as the user has set it up: proxies, certificates, credentials; with retries, limits and checked downloads.
+
+The only module that imports httpx.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import netrc
+import os
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+
+from specbuild._version import __version__
+from specbuild.errors import (
+    ConfigError,
+    DownloadError,
+    IntegrityError,
+    OversizeError,
+    RequestRefusedError,
+    TransientError,
+    UsageError,
+)
+from specbuild.retry import Retry
+from specbuild.urls import credentials_of, host_of, without_credentials
+
+T = TypeVar("T")
+
+CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+"""Where users name their bundle of certificates; the first that is set counts."""
+
+HASHES = ("sha512", "sha384", "sha256", "sha224", "sha1", "md5")
+"""Hash algorithms that indexes publish, strongest first."""
+
+_TIMEOUT = httpx.Timeout(60.0, connect=20.0)
+_PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a user sets beyond the usual variables (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`, netrc, …)."""
+
+    proxy: str | None = None
+    ca_bundle: Path | None = None
+    """File or folder of trusted certificates; None for the variables' or the system's."""
+    client_cert: Path | None = None
+    trusted_hosts: tuple[str, ...] = ()
+    """`host` or `host:port` whose certificates are not checked."""
+    credentials: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """`host` or `host:port` → user name and password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer, of success."""
+
+    url: str
+    """After redirects, without credentials."""
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file that was downloaded and checked."""
+
+    path: Path
+    url: str
+    """After redirects, without credentials."""
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+class Client:
+    """An asynchronous context manager that fetches over HTTP.
+
+    Raises TransientError when trying again later may help, RequestRefusedError for a final no (its `status` says
+    which), OversizeError, IntegrityError, and DownloadError for a certificate that is not trusted.
+    """
+
+    def __init__(self, network: Network | None = None, *, retry: Retry | None = None) -> None:
+        self._network = network or Network()
+        self._retry = retry or Retry()
+        self._stack = AsyncExitStack()
+        self._http: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        self._http = await self._stack.enter_async_context(_client(self._network))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http = None
+        await self._stack.aclose()
+
+    async def get(self, url: str, *, headers: Mapping[str, str] | None = None, max_bytes: int = 64 << 20) -> Response:
+        """The answer to a GET, decoded, of at most `max_bytes`."""
+
+        async def once() -> Response:
+            async with self._open(url, headers or {}) as answer:
+                body = bytearray()
+                async for chunk in answer.aiter_bytes():
+                    body += chunk
+                    _check_size(url, len(body), max_bytes)
+                return Response(without_credentials(str(answer.url)), _headers(answer), bytes(body))
+
+        return await self._retrying(url, once)
+
+    async def download(
+        self, url: str, target: Path, *, hashes: Mapping[str, str] | None = None, max_bytes: int = 2 << 30
+    ) -> Download:
+        """Write the file at `url` to `target`; nothing is left there on failure.
+
+        `hashes` maps algorithms to hexadecimal digests, of which the strongest is checked.
+        """
+
+        async def once() -> Download:
+            async with self._open(url, {"Accept-Encoding": "identity"}) as answer:
+                _check_size(url, int(answer.headers.get("Content-Length") or 0), max_bytes)
+                size, sha256 = await _save(answer, target, hashes or {}, max_bytes)
+                return Download(target, without_credentials(str(answer.url)), size, sha256)
+
+        try:
+            return await self._retrying(url, once)
+        except BaseException:
+            target.unlink(missing_ok=True)  # noqa: ASYNC240 - one system call
+            raise
+
+    @asynccontextmanager
+    async def _open(self, url: str, headers: Mapping[str, str]) -> AsyncGenerator[httpx.Response]:
+        if self._http is None:
+            raise RuntimeError("the client is used outside of its `async with`")
+        auth = self._auth(url)
+        async with self._http.stream("GET", url, headers=dict(headers), auth=auth) as answer:
+            _check_status(url, answer)
+            yield answer
+
+    def _auth(self, url: str) -> httpx.BasicAuth | None:
+        """Credentials in the address before those of its index before those in netrc."""
+        parts = urlsplit(url)
+        found = credentials_of(url) or self._network.credentials.get(host_of(parts)) or _netrc(parts.hostname or "")
+        return httpx.BasicAuth(*found) if found else None
+
+    async def _retrying(self, url: str, once: Callable[[], Awaitable[T]]) -> T:
+        pauses = self._retry.pauses()
+        while True:
+            try:
+                return await once()
+            except _Passing as trouble:
+                why, least = str(trouble), trouble.pause
+            except httpx.TransportError as trouble:
+                _raise_if_final(url, trouble)
+                why, least = f"{type(trouble).__name__}: {trouble}", 0.0
+            except httpx.TooManyRedirects as trouble:
+                raise DownloadError(f"{without_credentials(url)} redirects without end") from trouble
+            except httpx.DecodingError as trouble:
+                raise DownloadError(
+                    f"{without_credentials(url)} sends what it cannot have meant: {trouble}"
+                ) from trouble
+            pause = next(pauses, None)
+            if pause is None:
+                raise TransientError(
+                    f"{without_credentials(url)} could not be fetched in {self._retry.attempts} tries: {why}",
+                    hint="try again later; behind a proxy set HTTPS_PROXY",
+                )
+            await anyio.sleep(max(pause, min(least, self._retry.longest)))
+
+
+class _Passing(Exception):  # noqa: N818 - caught here, never seen
+    """An answer that may be another one soon."""
+
+    def __init__(self, message: str, pause: float) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
+@asynccontextmanager
+async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
+    try:
+        client = httpx.AsyncClient(
+            verify=_trust(network),
+            proxy=network.proxy,
+            mounts={f"https://{host}": _untrusting(network) for host in network.trusted_hosts},
+            timeout=_TIMEOUT,
+            follow_redirects=True,
+            headers={"User-Agent": f"specbuild/{__version__}"},
+        )
+    except (ImportError, ValueError, httpx.InvalidURL) as error:  # ImportError: a SOCKS proxy without socksio
+        raise ConfigError(
+            f"the proxy that is set cannot be used: {error}",
+            hint="check HTTPS_PROXY, ALL_PROXY and PIP_PROXY; a SOCKS proxy needs `pip install httpx[socks]`",
+        ) from error
+    async with client:
+        yield client
+
+
+def _untrusting(network: Network) -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(verify=False, proxy=network.proxy)
+
+
+def _trust(network: Network) -> ssl.SSLContext:
+    """The certificates that the user trusts: as set, else the system's, else (where it has none) certifi's."""
+    bundle = network.ca_bundle or next((Path(os.environ[name]) for name in CA_VARIABLES if os.environ.get(name)), None)
+    try:
+        if bundle is not None and bundle.is_dir():
+            context = ssl.create_default_context(capath=str(bundle))
+        elif bundle is not None:
+            context = ssl.create_default_context(cafile=str(bundle))
+        else:
+            context = ssl.create_default_context()
+            if not context.cert_store_stats()["x509_ca"] and not ssl.get_default_verify_paths().capath:
+                context = httpx.create_ssl_context(trust_env=False)
+        if network.client_cert is not None:
+            context.load_cert_chain(network.client_cert)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"the certificates that are set cannot be read ({bundle or network.client_cert}): {error}",
+            hint=f"check {', '.join(CA_VARIABLES)} and pip's `cert` and `client-cert`",
+        ) from error
+    return context
+
+
+def _netrc(host: str) -> tuple[str, str] | None:
+    """Credentials for exactly this host; netrc's `default` would hand them to every index there is."""
+    path = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
+    try:
+        entry = netrc.netrc(path).hosts.get(host) if path.is_file() else None
+    except (OSError, netrc.NetrcParseError):
+        return None
+    return (entry[0] or entry[1] or "", entry[2] or "") if entry else None
+
+
+def _headers(answer: httpx.Response) -> dict[str, str]:
+    return {name.lower(): value for name, value in answer.headers.items()}
+
+
+def _check_status(url: str, answer: httpx.Response) -> None:
+    status = answer.status_code
+    shown = without_credentials(url)
+    if status in _PASSING_STATUS or status >= 500:
+        raise _Passing(f"HTTP {status} {answer.reason_phrase}", _retry_after(answer.headers.get("Retry-After", "")))
+    if not answer.is_success:
+        hint = "give credentials in the address or in ~/.netrc" if status in {401, 403, 407} else ""
+        raise RequestRefusedError(f"{shown} answers HTTP {status} {answer.reason_phrase}", status=status, hint=hint)
+    if urlsplit(url).scheme == "https" and answer.url.scheme != "https":
+        raise DownloadError(f"{shown} redirects to {without_credentials(str(answer.url))}, which anyone could forge")
+
+
+def _retry_after(value: str) -> float:
+    """Seconds that the server asks for (RFC 9110, 10.2.3: seconds or a date); 0 when it does not."""
+    if value.strip().isdigit():
+        return float(value)
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return 0.0
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+def _raise_if_final(url: str, trouble: httpx.TransportError) -> None:
+    """Raise for what no further try can cure."""
+    if isinstance(trouble, httpx.UnsupportedProtocol):
+        raise UsageError(f"{without_credentials(url)} is no http address: {trouble}") from trouble
+    cause: BaseException | None = trouble
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise DownloadError(
+                f"the certificate of {host_of(urlsplit(url))} is not trusted: {cause.verify_message}",
+                hint="if a proxy of yours signs it, name its certificates in SSL_CERT_FILE or PIP_CERT",
+            ) from trouble
+        cause = cause.__cause__ or cause.__context__
+
+
+def _check_size(url: str, size: int, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise OversizeError(f"{without_credentials(url)} is larger than the limit of {max_bytes:,} bytes")
+
+
+async def _save(answer: httpx.Response, target: Path, hashes: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
+    """Write the answer to `target`; its size and sha256."""
+    url = str(answer.url)
+    algorithm = next((name for name in HASHES if name in hashes), "sha256")
+    sums = {name: hashlib.new(name, usedforsecurity=False) for name in {"sha256", algorithm}}
+    size = 0
+    async with await anyio.open_file(target, "wb") as file:
+        async for chunk in answer.aiter_raw(_CHUNK):
+            size += len(chunk)
+            _check_size(url, size, max_bytes)
+            for each in sums.values():
+                each.update(chunk)
+            await file.write(chunk)
+    wanted = hashes.get(algorithm)
+    if wanted is not None and sums[algorithm].hexdigest() != wanted.lower():
+        raise IntegrityError(
+            f"{without_credentials(url)} has the {algorithm} {sums[algorithm].hexdigest()}, but {wanted} was promised",
+            hint="a proxy or mirror may hold a damaged copy; if not, do not trust that server",
+        )
+    return size, sums["sha256"].hexdigest()
