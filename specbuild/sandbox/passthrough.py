@@ -12,11 +12,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import platformdirs
+
 from specbuild.sandbox.apt_settings import apt_settings
 from specbuild.sandbox.certificates import certificates
 from specbuild.sandbox.indexes import indexes
 from specbuild.sandbox.registries import registries
-from specbuild.sandbox.settings_parts import Host, HostSettings, join, secrets_in
+from specbuild.sandbox.settings_parts import Host, HostSettings, join, remove_stale, secrets_in
 
 __all__ = ["HostSettings", "base_environment", "host_settings"]
 
@@ -43,13 +45,20 @@ def base_environment() -> dict[str, str]:
 
 
 def host_settings(
-    folder: Path, *, environ: Mapping[str, str] | None = None, home: Path | None = None, root: Path = Path("/")
+    folder: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    home: Path | None = None,
+    root: Path = Path("/"),
 ) -> HostSettings:
     """Proxies, certificates and package sources of this host, for every Step that may use the network.
 
-    `folder` receives the generated files and must outlive the sandboxes. The rest is given in tests only.
+    `folder` receives the generated files, must outlive the sandboxes and belong to the caller alone (default: a folder
+    of the user's cache). The rest is given in tests only.
     """
     environ = os.environ if environ is None else environ
+    folder = folder or platformdirs.user_cache_path("specbuild") / "settings"
+    remove_stale(folder)
     host = Host(environ, home or Path.home(), root, folder)
     trusted = certificates(host)
     apt = apt_settings(host, own_certificates=bool(trusted.binds))

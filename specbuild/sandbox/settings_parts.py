@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +22,9 @@ SETTINGS_DIR = "/dev/specbuild/settings"
 """Where the files of host settings appear in a sandbox."""
 
 MASK = "***"
+
+STALE_AFTER = 7 * 86_400.0
+"""Longer than any build lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +102,23 @@ def place(host: Host, name: str, content: str) -> Bind:
     folder = host.folder / hashlib.sha256(content.encode()).hexdigest()
     folder.mkdir(mode=0o711, exist_ok=True)
     path = folder / name
-    if not path.exists():
+    if path.exists():
+        os.utime(folder)
+    else:
         draft = folder / f".{name}.{os.getpid()}"
         draft.write_text(content, encoding="utf-8")
         draft.chmod(0o644)
         draft.replace(path)
     return Bind(path, f"{SETTINGS_DIR}/{name}")
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove generated files that no build has asked for in `STALE_AFTER` seconds: they may hold credentials."""
+    if not folder.is_dir():
+        return
+    for made in folder.iterdir():
+        if re.fullmatch(r"[0-9a-f]{64}", made.name) and made.stat().st_mtime < time.time() - STALE_AFTER:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def secrets_in(*values: str) -> frozenset[str]:
