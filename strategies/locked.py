@@ -1,0 +1,167 @@
+"""What the project's lock file says, installed by the tool that wrote it or from the list that this tool prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from specbuild.recipe import UV, VENV_DIR, Step, StepKind
+from specbuild.repo.facts import Lock
+from specbuild.strategies import odds, project, steps
+from specbuild.strategies.completion import complete
+from specbuild.strategies.compose import Route, candidates
+from specbuild.strategies.contract import Candidate, Request
+from specbuild.strategies.declared import Needs
+from specbuild.strategies.interpreters import Site, sites
+
+_TOOLS = "/opt/locktool"
+"""An environment of their own for poetry, pdm and pipenv."""
+
+_LISTED = "/opt/specbuild/locked.txt"
+"""The requirements that pipenv prints."""
+
+
+class Locked:
+    """One candidate a lock file and base."""
+
+    name = "locked"
+
+    def propose(self, request: Request) -> Iterable[Candidate]:
+        """The tools' own lock files first, then files with every line pinned."""
+        locks = sorted(request.facts.locks, key=lambda lock: (lock.kind == "requirements", lock.evidence.file))
+        for lock in _at_root(locks):
+            for site in sites(request)[0]:
+                for name, inside, kept in _ways(lock, request):
+                    yield from candidates(request, _route(request, site, lock, name, inside, kept))
+
+
+def _at_root(locks: Iterable[Lock]) -> list[Lock]:
+    """Those that belong to the project itself; pinned lists of documentation or linters are none of its locks."""
+    kept: list[Lock] = []
+    for lock in locks:
+        path = lock.evidence.file
+        if lock.kind == "requirements":
+            kept += (
+                [lock] if not any(word in path.lower() for word in ("doc", "lint", "typing", "mypy", "build")) else []
+            )
+        elif "/" not in path:
+            kept.append(lock)
+    return kept
+
+
+def _ways(lock: Lock, request: Request) -> Iterator[tuple[str, tuple[Step, ...], float]]:
+    """Names, Steps and kept odds of the ways to install one lock file."""
+    if lock.kind == "uv":
+        # Extras that conflict with each other make `--all-extras` impossible; the default groups are the rival.
+        yield "locked:uv", _uv("--all-extras --all-groups", request), 1.0
+        yield "locked:uv-default", _uv("", request), 0.8
+    elif lock.kind in _WAYS:
+        yield f"locked:{lock.kind}", _WAYS[lock.kind](lock, request), 0.9
+    elif lock.kind == "requirements":
+        yield f"locked:{lock.evidence.file}", _pinned(lock, request), 0.7
+
+
+def _route(request: Request, site: Site, lock: Lock, name: str, inside: tuple[Step, ...], kept: float) -> Route:
+    facts = request.facts
+    revision = facts.revision_date.value if facts.revision_date else request.now
+    lag = odds.years(revision, site.settled(revision))
+    return Route(
+        name=name,
+        site=site,
+        odds=odds.LOCKED * odds.DATED_TOO_OLD**lag * kept,
+        reason=f"exactly the versions of {lock.evidence.file}",
+        inside=inside,
+        packages=(*project.compilers(facts), *project.tools(facts)),
+        requirements=30,
+        evidence=(lock.evidence,),
+    )
+
+
+def _uv(selection: str, request: Request) -> tuple[Step, ...]:
+    sync = " ".join(part for part in (f"{UV} sync --frozen --inexact", selection) if part)
+    env = (("UV_PROJECT_ENVIRONMENT", VENV_DIR), *project.version_env(request.facts))
+    in_place = "" if project.editable(request.facts) else " --no-editable"
+    return (
+        steps.uv(f"{sync} --no-install-project", "install what uv.lock says", env=env),
+        steps.uv(f"{sync} --no-cache{in_place}", "install the project", kind=StepKind.BUILD, env=env),
+        *_rest(request),
+    )
+
+
+def _poetry(lock: Lock, request: Request) -> tuple[Step, ...]:
+    # poetry 1.2 (2022-08) brought groups; with `--all-groups` and `--all-extras` poetry 2 takes them all.
+    install = f"{_TOOLS}/bin/poetry install --no-interaction --all-extras --all-groups"
+    env = (("POETRY_VIRTUALENVS_CREATE", "false"), *project.version_env(request.facts))
+    return (
+        steps.uv(f"{_tool('poetry')}\n{install} --no-root", f"install what {lock.evidence.file} says", env=env),
+        steps.uv(install, "install the project", kind=StepKind.BUILD, env=env),
+        *_rest(request),
+    )
+
+
+def _pdm(lock: Lock, request: Request) -> tuple[Step, ...]:
+    sync = f"{_TOOLS}/bin/pdm sync --no-lock --group :all"
+    env = (("PDM_CHECK_UPDATE", "false"), ("PDM_USE_VENV", "true"), *project.version_env(request.facts))
+    env = (*env, ("PDM_IGNORE_SAVED_PYTHON", "1"))
+    return (
+        steps.uv(f"{_tool('pdm')}\n{sync} --no-self", f"install what {lock.evidence.file} says", env=env),
+        _project(request),
+        *_rest(request),
+    )
+
+
+def _pipenv(lock: Lock, request: Request) -> tuple[Step, ...]:
+    listed = f"mkdir -p {_LISTED.rpartition('/')[0]}\n{_TOOLS}/bin/pipenv requirements --dev > {_LISTED}"
+    run = f"{_tool('pipenv')}\n{listed}\n{UV} pip install --requirements {_LISTED}"
+    has_project = request.facts.build_backend is not None
+    return (
+        steps.uv(run, f"install what {lock.evidence.file} says"),
+        *([_project(request)] if has_project else []),
+        *_rest(request),
+    )
+
+
+def _pylock(lock: Lock, request: Request) -> tuple[Step, ...]:
+    run = f"{UV} pip install --preview-features pylock --requirements {steps.words([lock.evidence.file])}"
+    return steps.uv(run, f"install what {lock.evidence.file} says"), _project(request), *_rest(request)
+
+
+def _pinned(lock: Lock, request: Request) -> tuple[Step, ...]:
+    """The pinned lines as they were read: the file may name the tree, which must keep out of the shared cache."""
+    chosen = [d.requirement for d in request.facts.dependencies if d.group == f"file:{lock.evidence.file}"]
+    needs = Needs.of(request)
+    texts = [f"--requirements {steps.words([lock.evidence.file])}"] if not chosen else [steps.words(chosen)]
+    run = f"{UV} pip install {' '.join(texts)}"
+    install = f"{UV} pip install {steps.words(needs.tests.requirements)}"
+    mode = needs.modes[0][0]
+    return (
+        steps.uv(run, f"install what {lock.evidence.file} says"),
+        *([_project(request)] if request.facts.build_backend else []),
+        *([steps.uv(install, "install what the tests need")] if needs.tests.requirements else []),
+        complete(mode),
+    )
+
+
+_WAYS: dict[str, Callable[[Lock, Request], tuple[Step, ...]]] = {
+    "poetry": _poetry,
+    "pdm": _pdm,
+    "pipenv": _pipenv,
+    "pylock": _pylock,
+}
+
+
+def _tool(name: str) -> str:
+    return f"{UV} venv --quiet {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS} {name}"
+
+
+def _project(request: Request) -> Step:
+    what = project.target((), in_place=project.editable(request.facts))
+    run = f"{UV} pip install --no-cache --no-deps {what}"
+    return steps.uv(run, "install the project", kind=StepKind.BUILD, env=project.version_env(request.facts))
+
+
+def _rest(request: Request) -> tuple[Step, ...]:
+    """The test runner, unless the lock brought it, and configured plugins."""
+    if request.checks[0].runner != "pytest":
+        return ()
+    run = f"{VENV_DIR}/bin/python -c 'import pytest' 2> /dev/null || {UV} pip install pytest"
+    return steps.uv(run, "install pytest where it is not locked"), complete("plugins")
