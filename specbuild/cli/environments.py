@@ -37,16 +37,16 @@ def run(output: Output, env: str, command: tuple[str, ...], timeout: float | Non
     from specbuild.config import load_settings
 
     settings = load_settings()
-    line: str | tuple[str, ...] = command[0] if len(command) == 1 else command
+    line, *rest = command
     show = output.err.line if output.json else output.out.line
 
     async def job() -> Completed:
         opened = await journey.open_environment(env, settings=settings)
-        return await opened.run(line, timeout=timeout, on_line=show)
+        return await opened.run(command if rest else line, timeout=timeout, on_line=show)
 
     done = run_to_end(job, output.err)
     if output.json:
-        output.result_object(_as_object(env, shlex.join(command) if len(command) > 1 else command[0], done))
+        output.result_object(_as_object(env, shlex.join(command) if rest else line, done))
     if done.note or done.end not in ("exited", "signalled"):
         output.err.line(f"{output.err.paint('note', 'yellow')}: the command ended by {done.end}: {done.note}")
     return done.exit_code

@@ -49,6 +49,7 @@ class LiveTree:
         self._race = Race()
         self._offset = clock()
         self._frame = 0
+        self._gone = False
         self._console = Console(
             file=terminal.stream,
             force_terminal=True,
@@ -74,7 +75,7 @@ class LiveTree:
 
     def tick(self) -> None:
         """Draw the present state."""
-        if self._race.outcome is not None or not self._race.repo:
+        if self._gone or self._race.outcome is not None or not self._race.repo:
             return
         with self._quiet_when_gone():
             if not self._live.is_started:
@@ -84,6 +85,8 @@ class LiveTree:
 
     def close(self) -> None:
         """Leave one line in place of the tree."""
+        if self._gone:
+            return
         with self._quiet_when_gone():
             self._live.stop()
             if self._race.outcome is not None:
@@ -99,7 +102,7 @@ class LiveTree:
         try:
             yield
         except OSError:
-            self._console.quiet = True
+            self._gone = True
 
     def _tree(self) -> Tree:
         now = self._clock() - self._offset

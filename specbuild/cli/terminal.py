@@ -8,8 +8,8 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from io import TextIOWrapper
-from typing import Literal, TextIO
+from io import StringIO, TextIOWrapper
+from typing import Literal, TextIO, cast
 
 import click
 
@@ -42,12 +42,14 @@ ASCII = Symbols(running=">", won="+", lost="x", cancelled="-", waiting=".", bar=
 
 
 def clean(text: str) -> str:
-    """One line of foreign output, tabs widened, without anything that a terminal would obey."""
-    return _ESCAPES.sub("", text.rpartition("\r")[2] if text.strip("\r") else "").expandtabs(8)
+    """One line of foreign output as it looks at last, tabs widened, without anything that a terminal would obey."""
+    return _ESCAPES.sub("", text.rstrip("\r\n").rpartition("\r")[2].replace("\n", " ")).expandtabs(8)
 
 
 def make_streams_safe() -> None:
-    """Let characters that the terminal cannot show appear as escapes, instead of ending the program."""
+    """Let characters that the terminal cannot show appear as escapes, and closed streams swallow what they get."""
+    sys.stdout = cast("TextIO | None", sys.stdout) or StringIO()
+    sys.stderr = cast("TextIO | None", sys.stderr) or StringIO()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

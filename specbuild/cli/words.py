@@ -51,7 +51,7 @@ def counts(verdict: Verdict) -> str:
 
 def last_lines(text: str, limit: int = TAIL_LINES) -> list[str]:
     """The last lines that say something, cleaned of what a terminal would obey."""
-    lines = [line for raw in text.splitlines() if (line := clean(raw).rstrip())]
+    lines = [line for raw in text.split("\n") if (line := clean(raw).rstrip())]
     return lines[-limit:]
 
 

@@ -1,0 +1,136 @@
+"""What a build that has ended tells the user."""
+
+from __future__ import annotations
+
+import io
+
+from specbuild.cli.result import explain_failure, summarise
+from specbuild.cli.terminal import Terminal
+from specbuild.environment import Artifacts, CandidateReport, Environment, RepoInfo, Seconds
+from specbuild.recipe import BaseRef, Level
+from specbuild.verify.verdict import Verdict
+
+REPO = RepoInfo(origin="pypi:thing==1.0", kind="pypi", revision="1.0", digest="d" * 64, date=None)
+VERDICT = Verdict(level=Level.TESTS, ok=True, reason="", passed=312, skipped=5, collected=317, ratio=1.0)
+
+
+def candidate(number: int, **changed: object) -> CandidateReport:
+    fields: dict[str, object] = {
+        "id": f"c{number}",
+        "strategy": "declared",
+        "base": "debian:bookworm",
+        "prior": 0.5,
+        "reason": "declared dependencies",
+        "end": "failed",
+        "why": "the step ended with exit code 1",
+        "steps_done": 2,
+        "steps_total": 4,
+    }
+    return CandidateReport.model_validate(fields | changed)
+
+
+def environment(**changed: object) -> Environment:
+    fields: dict[str, object] = {
+        "id": "b12",
+        "outcome": "failed",
+        "specbuild_version": "0.1.0",
+        "created": "2026-11-30T00:00:00Z",
+        "repo": REPO,
+        "seconds": Seconds(total=41.0, to_commit=None),
+    }
+    return Environment.model_validate(fields | changed)
+
+
+def committed(**changed: object) -> Environment:
+    fields: dict[str, object] = {
+        "outcome": "committed",
+        "base": BaseRef(name="debian:bookworm", digest="sha256:1"),
+        "strategy": "locked",
+        "reason": "uv.lock pins every package",
+        "verdict": VERDICT,
+        "reproducible": True,
+        "seconds": Seconds(total=90.0, to_commit=30.0, replay=58.0),
+        "artifacts": Artifacts(
+            dockerfile="out/Dockerfile",
+            setup_sh="out/setup.sh",
+            environment="out/environment.json",
+            journal="out/journal.jsonl",
+        ),
+    }
+    return environment(**(fields | changed))
+
+
+def terminal() -> Terminal:
+    return Terminal(io.StringIO())
+
+
+def explained(found: Environment) -> str:
+    return "\n".join(explain_failure(found, terminal()))
+
+
+def test_a_committed_environment_says_how_why_and_what_next() -> None:
+    assert "\n".join(summarise(committed(), terminal())) == (
+        """\
+✓ pypi:thing==1.0 has a verified environment
+  how       locked on debian:bookworm
+  why       uv.lock pins every package
+  verified  tests: 312 passed, 5 skipped
+  replay    built again from its base with the same verdict: reproducible
+  time      1m30s in all, 30.0s until it was verified, 58.0s for the replay
+  files     out: Dockerfile, setup.sh, environment.json, journal.jsonl
+  next      specbuild run out -- COMMAND, or specbuild shell out"""
+    )
+
+
+def test_a_replay_that_differs_is_not_passed_over() -> None:
+    assert "do not rely on it" in "\n".join(summarise(committed(reproducible=False), terminal()))
+
+
+def test_a_failure_says_for_each_candidate_how_far_it_came_and_what_to_try() -> None:
+    failed = candidate(
+        1,
+        failed_step="install dependencies",
+        tail="gcc -c x.c\nx.c:1: fatal error: Python.h: No such file\n",
+        hint="python3-dev has that header",
+        log="/logs/c1.log",
+    )
+    stopped = candidate(2, end="cancelled", why="the time was up", steps_done=0)
+    assert explained(environment(candidates=(failed, stopped))) == (
+        """
+error: pypi:thing==1.0: no candidate verified (2 candidates, 41.0s)
+
+  ✗ c1 declared on debian:bookworm: failed after 2 of 4 steps: the step ended with exit code 1
+      at      install dependencies
+      │ gcc -c x.c
+      │ x.c:1: fatal error: Python.h: No such file
+      log     /logs/c1.log
+      hint    python3-dev has that header
+
+  ◌ c2 declared on debian:bookworm: cancelled after 0 of 4 steps: the time was up
+
+hint: name another --base, or a weaker --level (imports, collect), or your own --test-command"""
+    )
+
+
+def test_many_failures_are_explained_in_part_and_all_named() -> None:
+    text = explained(environment(candidates=tuple(candidate(n, failed_step="pip") for n in range(1, 11))))
+    assert text.count("      at      pip") == 6
+    assert all(f"c{n} declared" in text for n in range(1, 11))
+
+
+def test_a_near_miss_is_told_of_the_threshold() -> None:
+    near = Verdict(level=Level.TESTS, ok=False, reason="", passed=85, failed=15, collected=100, ratio=0.85)
+    assert "passed 85% of its tests" in explained(environment(candidates=(candidate(1, verdict=near),)))
+
+
+def test_a_timeout_asks_for_time() -> None:
+    assert "--time-limit" in explained(environment(outcome="timeout", candidates=(candidate(1),)))
+
+
+def test_no_candidate_at_all_points_to_the_plan() -> None:
+    assert "specbuild plan" in explained(environment())
+
+
+def test_foreign_text_cannot_drive_the_terminal() -> None:
+    evil = candidate(1, why="\x1b[2Jgone", tail="\x1b]0;title\x07x", failed_step="\x1b[1mstep")
+    assert "\x1b" not in explained(environment(candidates=(evil,)))

@@ -1,0 +1,81 @@
+"""Colour, characters and readers that go away."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from specbuild.cli.terminal import Terminal, clean, wants_color
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("tty", "mode", "environ", "color"),
+    [
+        (True, "auto", {}, True),
+        (False, "auto", {}, False),
+        (True, "auto", {"NO_COLOR": "1"}, False),
+        (True, "auto", {"NO_COLOR": ""}, True),
+        (False, "auto", {"FORCE_COLOR": "1"}, True),
+        (False, "auto", {"FORCE_COLOR": "0"}, False),
+        (True, "auto", {"TERM": "dumb"}, False),
+        (False, "always", {"NO_COLOR": "1"}, True),
+        (True, "never", {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_color(tty: bool, mode: Any, environ: dict[str, str], color: bool) -> None:
+    assert wants_color(Tty() if tty else io.StringIO(), mode, environ) is color
+
+
+def test_a_dumb_terminal_gets_no_live_tree() -> None:
+    assert not Terminal.of(Tty(), environ={"TERM": "dumb"}).tty
+    assert Terminal.of(Tty(), environ={"TERM": "xterm"}).tty
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain", "plain"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("10%\r55%\r100%\r", "100%"),
+        ("a\tb", "a       b"),
+        ("\x07\x08bell", "bell"),
+        ("\x9b31mC1", "31mC1"),
+        ("one\ntwo", "one two"),
+    ],
+)
+def test_foreign_lines_are_cleaned(raw: str, shown: str) -> None:
+    assert clean(raw) == shown
+
+
+def test_characters_that_the_terminal_lacks_become_escapes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "specbuild", "схема"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"\\u0441\\u0445\\u0435\\u043c\\u0430" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_ends_nothing() -> None:
+    script = f"{sys.executable} -m specbuild schema | head -c 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
+
+
+def test_closed_streams_are_survived() -> None:
+    done = subprocess.run(["bash", "-c", f"{sys.executable} -m specbuild bulid >&- 2>&-"], check=False)
+    assert done.returncode == 2
