@@ -1,0 +1,99 @@
+"""Shell commands that make pytest report what happened, and write nothing into the source tree."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from specbuild.recipe import SOURCE_DIR
+from specbuild.verify.programs import PYTHON, program_command
+
+REPORT_DIR = "/tmp/specbuild"  # noqa: S108 - a path in the sandbox, made anew by each check
+"""Where checks put their reports and caches: outside of the source tree."""
+
+JUNIT_REPORT = f"{REPORT_DIR}/report.xml"
+JSON_REPORT = f"{REPORT_DIR}/report.json"
+
+FRESH_REPORT_DIR = f"rm -rf {REPORT_DIR}\nmkdir -p {REPORT_DIR}\n"
+"""A report that was there before is gone, so that it cannot be taken for the one of this run."""
+
+_TIDY = ("-o", f"cache_dir={REPORT_DIR}/cache", "-p", "no:randomly")
+"""pytest's cache outside of the tree; tests in the order that the project wrote them, so that runs can be compared."""
+
+_REPORTING = (f"--junitxml={JUNIT_REPORT}", "-o", "junit_logging=no", "--maxfail=0")
+"""A report of every test: `--maxfail=0` undoes `-x` and `--maxfail` of the project's own options."""
+
+_BARE = ("-o", "addopts=")
+"""Without the options that the project configures, which may need plugins that are not there."""
+
+_LENIENT = (*_BARE, "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "xfail_strict=false")
+"""Also without what turns warnings of newer dependencies into errors."""
+
+
+def in_tree(paths: Sequence[str]) -> str:
+    """pytest in the source tree with the project's configuration; if pytest refuses its options, without them."""
+    first = shlex.join([PYTHON, "-m", "pytest", *_REPORTING, *_TIDY, *paths])
+    again = shlex.join([PYTHON, "-m", "pytest", *_BARE, *_REPORTING, *_TIDY, *paths])
+    return _with_second_try(first, again, JUNIT_REPORT)
+
+
+def lenient(paths: Sequence[str]) -> str:
+    """pytest in the source tree without the project's options and warning filters."""
+    return shlex.join([PYTHON, "-m", "pytest", *_LENIENT, *_REPORTING, *_TIDY, *paths])
+
+
+def installed(paths: Sequence[str], packages: Sequence[str]) -> str:
+    """pytest from an empty folder against what is installed: the source tree comes last on the import path.
+
+    Tests that belong to a package are taken from the installed package.
+    """
+    targets = [_installed_target(path, packages) for path in paths or (".",)]
+    modules = [target for target in targets if not target.startswith("/")]
+    options = [
+        "--import-mode=append",
+        f"--rootdir={SOURCE_DIR}",
+        "-o",
+        "pythonpath=",
+        *(["--pyargs"] if modules else []),
+    ]
+    run = shlex.join([PYTHON, "-m", "pytest", *options, *_BARE, *_REPORTING, *_TIDY, *targets])
+    return f"mkdir {REPORT_DIR}/elsewhere\ncd {REPORT_DIR}/elsewhere\n{run}"
+
+
+def collect(paths: Sequence[str]) -> str:
+    """pytest collecting in the source tree, counted by a program."""
+    first = program_command("collect", JSON_REPORT, *_TIDY, *paths)
+    again = program_command("collect", JSON_REPORT, *_BARE, *_TIDY, *paths)
+    return _with_second_try(first, again, JSON_REPORT)
+
+
+def collect_lenient(paths: Sequence[str]) -> str:
+    """pytest collecting without the project's options and warning filters."""
+    return program_command("collect", JSON_REPORT, *_LENIENT, *_TIDY, *paths)
+
+
+def addopts_for_report() -> str:
+    """The value of PYTEST_ADDOPTS that makes any pytest run write its report where checks look for it."""
+    return shlex.join([*_REPORTING, *_TIDY])
+
+
+def _with_second_try(first: str, again: str, report: str) -> str:
+    """Run `again` if `first` did nothing for want of a plugin or an option (exit 4 or 1, and no report)."""
+    return (
+        f"{first} || {{\n"
+        f"    status=$?\n"
+        f'    case "$status" in 1|4) ;; *) exit "$status" ;; esac\n'
+        f'    [ ! -e {report} ] || exit "$status"\n'
+        f'    echo "specbuild: pytest did not start; once more without the options that the project configures"\n'
+        f"    {again}\n"
+        f"}}"
+    )
+
+
+def _installed_target(path: str, packages: Sequence[str]) -> str:
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if parts[:1] in (["src"], ["lib"]) and parts[1:2] and parts[1] in packages:
+        del parts[0]
+    if parts and parts[0] in packages:
+        return ".".join(parts).removesuffix(".py")
+    return "/".join([SOURCE_DIR, *parts])
