@@ -54,19 +54,21 @@ async def build(
     output: Path | None = None,
     reporter: Reporter | None = None,
     **options: object,
-) -> Environment:
+) -> OpenEnvironment:
     """Set up `repo` by racing candidate Recipes; the first that verifies is committed.
 
     `repo` is a folder, an archive, a git URL with an optional `@revision`, or `pypi:NAME==VERSION`. `options` are
     fields of `Settings`. Files (Dockerfile, setup.sh, environment.json, journal.jsonl) go to `output`, or to the
-    build's own folder in the cache. Returns an Environment whose `outcome` tells whether anything was committed.
+    build's own folder in the cache. Returns an Environment whose `outcome` tells whether anything was committed; with
+    one that was, `await environment.run("pytest -x")` runs commands in it.
     Raises UsageError for what cannot be understood, SandboxError where this machine cannot run sandboxes,
     TransientError for trouble of network or registries. Cancelling leaves nothing running.
     """
     chosen = settings or load_settings(**options)
     place = Library(chosen.cache_dir).new_place()
     with Journal(place.journal) as journal:
-        return await _Build(str(repo), chosen, place, Fan(journal, reporter or Silent())).run(output)
+        built = await _Build(str(repo), chosen, place, Fan(journal, reporter or Silent())).run(output)
+    return OpenEnvironment.of(built, chosen)
 
 
 async def replay(
@@ -185,8 +187,8 @@ class _Build:
 
     async def _conclude(self, environment: Environment, backend: Backend) -> Environment:
         """Keep the winner, read its lock, and build it again if that was asked for."""
-        opened = OpenEnvironment(environment, self._settings)
-        await backend.keep(opened.recipe.checkpoints[-1], environment.id)
+        opened = OpenEnvironment.of(environment, self._settings)
+        await backend.keep(opened.committed().checkpoints[-1], environment.id)
         environment = environment.model_copy(update={"lock": await _lock(opened, backend)})
         if self._settings.replay:
             environment = await _replay(environment, opened, backend, self._clock, self._place.logs)
@@ -221,7 +223,7 @@ async def _replay(
     clock.phase("replay", environment.strategy or "")
     began = clock.now()
     verdict = await rebuild(
-        opened.recipe,
+        opened.committed(),
         backend,
         opened.workshop(backend),
         limits=Surroundings.of(opened.settings).limits,
@@ -241,10 +243,13 @@ async def _replay(
 
 
 async def _lock(opened: OpenEnvironment, backend: Backend) -> tuple[Package, ...]:
+    recipe = opened.committed()
     surroundings = Surroundings.of(opened.settings)
     checkpoint = await opened.checkpoint(backend)
     async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
-        return await read_lock(sandbox, lambda step: surroundings.command(step, opened.recipe.base), opened.recipe)
+        return await read_lock(
+            sandbox, lambda step: surroundings.command(step, opened.committed().base), opened.committed()
+        )
 
 
 def _entry(name: str, candidate: Candidate, order: int) -> Entry:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PrivateAttr, TypeAdapter, ValidationError
 
 from specbuild.config import Settings, load_settings
 from specbuild.environment import Environment
 from specbuild.errors import UsageError
 from specbuild.library import Library, Place
-from specbuild.recipe import SOURCE_DIR, Recipe, Step, StepKind
+from specbuild.recipe import Recipe, Step, StepKind
 from specbuild.repo.source import Repo
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend, Checkpoint, Completed, LineSink
@@ -38,22 +40,31 @@ def load_repo(environment: Environment, place: Place) -> Repo:
     return repo
 
 
-@dataclass(frozen=True, slots=True)
-class OpenEnvironment:
-    """A committed Environment on a backend. Use as an async context manager, or only for one `run`."""
+class OpenEnvironment(Environment):
+    """An Environment with what it takes to use it: what `build` and `open_environment` return."""
 
-    environment: Environment
-    settings: Settings
+    _settings: Settings = PrivateAttr()
+
+    @classmethod
+    def of(cls, environment: Environment, settings: Settings) -> Self:
+        """The same Environment, ready for use under `settings`."""
+        opened = cls.model_construct(**dict(environment))
+        opened._settings = settings
+        return opened
 
     @property
-    def recipe(self) -> Recipe:
+    def settings(self) -> Settings:
+        """Where its store is."""
+        return self._settings
+
+    def committed(self) -> Recipe:
         """The committed Recipe. Raises UsageError if nothing was committed."""
-        if self.environment.recipe is None:
+        if self.recipe is None:
             raise UsageError(
-                f"environment {self.environment.id} was not committed: {self.environment.message}",
+                f"environment {self.id} was not committed: {self.message}",
                 hint="only verified environments can be used",
             )
-        return self.environment.recipe
+        return self.recipe
 
     async def run(
         self,
@@ -69,38 +80,32 @@ class OpenEnvironment:
         It starts in the source tree with the Environment's variables; files that it writes are gone afterwards.
         Raises UsageError if the Environment's files were pruned, SandboxError for trouble of our own.
         """
-        async with open_backend(self.settings) as backend:
+        recipe = self.committed()
+        surroundings = Surroundings.of(self._settings)
+        line = command if isinstance(command, str) else shlex.join(command)
+        step = Step(kind=StepKind.TEST, run=line, env=recipe.test_env, network=network)
+        full = replace(surroundings.command(step, recipe.base), timeout=timeout, silence=None)
+        async with open_backend(self._settings) as backend:
             checkpoint = await self.checkpoint(backend)
-            base = self.recipe.base
-            surroundings = Surroundings.of(self.settings)
-            line = command if isinstance(command, str) else ""
-            step = Step(
-                kind=StepKind.TEST, run=line, cwd=SOURCE_DIR, env=self.recipe.test_env, network=network, timeout=1e9
-            )
-            full = surroundings.command(step, base)
-            argv = full.argv if isinstance(command, str) else tuple(command)
-            limits = surroundings.limits
-            async with backend.fork(checkpoint, limits=limits) as sandbox:
-                return await sandbox.run(
-                    replace(full, argv=argv, timeout=timeout, silence=None), on_line=on_line, log=log
-                )
+            async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
+                return await sandbox.run(full, on_line=on_line, log=log)
 
     async def checkpoint(self, backend: Backend) -> Checkpoint:
         """The Environment's files in the store. Raises UsageError if they were pruned."""
-        found = await backend.find(self.recipe.checkpoints[-1])
+        found = await backend.find(self.committed().checkpoints[-1])
         if found is None:
             raise UsageError(
-                f"the files of environment {self.environment.id} are not in the store any more",
-                hint=f"build it again: specbuild build {self.environment.repo.origin}",
+                f"the files of environment {self.id} are not in the store any more",
+                hint=f"build it again: specbuild build {self.repo.origin}",
             )
         return found
 
     def workshop(self, backend: Backend) -> BuildWorkshop:
         """A workshop over the Environment's own source tree."""
-        place = Library(self.settings.cache_dir).place(self.environment.id)
-        repo = load_repo(self.environment, place)
-        made = BuildWorkshop(backend, repo.path, repo.tracked, Surroundings.of(self.settings))
-        made.expect(self.recipe)
+        place = Library(self._settings.cache_dir).place(self.id)
+        repo = load_repo(self, place)
+        made = BuildWorkshop(backend, repo.path, repo.tracked, Surroundings.of(self._settings))
+        made.expect(self.committed())
         return made
 
 
@@ -108,4 +113,4 @@ async def open_environment(ref: str | Path | Environment, *, settings: Settings 
     """An Environment by its file, output folder, id, or `last`. Raises UsageError if there is none."""
     chosen = settings or load_settings()
     found = ref if isinstance(ref, Environment) else Library(chosen.cache_dir).find(str(ref))
-    return OpenEnvironment(found, chosen)
+    return OpenEnvironment.of(found, chosen)

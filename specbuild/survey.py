@@ -19,7 +19,7 @@ from specbuild.repo.facts import Facts
 from specbuild.repo.fetch import fetch_repo
 from specbuild.repo.inspect import inspect
 from specbuild.repo.source import Repo
-from specbuild.strategies import propose
+from specbuild.strategies import left_out, propose
 from specbuild.strategies.contract import Candidate, Request
 from specbuild.verify import checks_for
 
@@ -85,6 +85,8 @@ async def survey(
         timeout=settings.step_timeout,
     )
     request = Request(facts=facts, bases=bases, checks=checks, source_digest=repo.digest, now=datetime.now(UTC))
+    for reason in left_out(request):
+        notify(reason)
     candidates = propose(request, only=settings.strategies, limit=settings.max_candidates)
     return Survey(repo, facts, bases, candidates)
 
