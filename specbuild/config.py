@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     """Where the store and the caches of package managers lie. Not on overlayfs, NFS or tmpfs of little size."""
     bases: tuple[str, ...] = ("auto",)
     """`auto`, or names of bases in order of preference: `host`, `debian:bookworm`, …"""
+    debian_mirror: str | None = None
+    """Address of a Debian archive to make bases from, instead of the host's own mirrors."""
     backend: str = "auto"
     jobs: Annotated[int, Field(ge=1)] | None = None
     """Steps that run at once; default: one more than the usable cores."""

@@ -59,7 +59,7 @@ def _cargo(host: Host) -> HostSettings:
         except tomllib.TOMLDecodeError:
             continue  # cargo refuses to start with it
     notes = ("cargo's replaced sources ([source]) are not passed on",) if "source" in tables else ()
-    wanted = {key: tables[key] for key in ("registries", "registry", "http", "net") if key in tables}
+    wanted: dict[str, Any] = {key: tables[key] for key in ("registries", "registry", "http", "net") if key in tables}
     env = dict(_variables("CARGO", wanted))
     env |= host.environ
     env = {name: value for name, value in env.items() if value and _CARGO_VARIABLE.fullmatch(name)}

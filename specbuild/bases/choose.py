@@ -1,0 +1,205 @@
+"""Which bases a build starts from: those that the user names, or the ones that suit the source tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import entry_points
+
+import anyio
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from specbuild.bases.contract import BaseProvider
+from specbuild.bases.debian import PREFIX, DebianBases
+from specbuild.bases.host import HostBases
+from specbuild.bases.releases import RELEASES, Release
+from specbuild.config import Settings
+from specbuild.errors import BaseUnavailableError, ConfigError, SpecBuildError, TransientError
+from specbuild.recipe import BaseRef
+from specbuild.repo.facts import Facts
+
+Notify = Callable[[str], None]
+
+AUTO_COUNT = 2
+"""Bases that `auto` picks: the best one, and a rival with another interpreter."""
+
+_DEFAULT = "bookworm"
+"""For source trees that tell nothing: the middle of the releases, with the broadest choice of prebuilt packages."""
+
+
+def _silent(message: str) -> None:
+    del message
+
+
+def _debian(settings: Settings, notify: Notify) -> BaseProvider:
+    return DebianBases(settings.cache_dir, mirror=settings.debian_mirror, notify=notify)
+
+
+def _host(settings: Settings, notify: Notify) -> BaseProvider:
+    return HostBases(private=(settings.cache_dir,), notify=notify)
+
+
+_PROVIDERS: dict[str, Callable[[Settings, Notify], BaseProvider]] = {"debian": _debian, "host": _host}
+
+
+def providers(settings: Settings, *, notify: Notify = _silent) -> dict[str, BaseProvider]:
+    """Every provider by name: ours, then those of the entry points `specbuild.bases` (called with settings, notify)."""
+    makers = dict(_PROVIDERS)
+    for point in entry_points(group="specbuild.bases"):
+        makers.setdefault(point.name, point.load())
+    return {name: make(settings, notify) for name, make in makers.items()}
+
+
+def provider_of(base: str, settings: Settings, *, notify: Notify = _silent) -> BaseProvider:
+    """The provider that knows the base of that name. Raises ConfigError if there is none."""
+    return _claiming(base, providers(settings, notify=notify))
+
+
+def _claiming(base: str, known: Mapping[str, BaseProvider]) -> BaseProvider:
+    for provider in known.values():
+        if provider.claims(base):
+            return provider
+    names = ", ".join(["auto", "host", "debian:bookworm, …", *(n for n in known if n not in _PROVIDERS)])
+    raise ConfigError(f"there is no base {base!r}", hint=f"known: {names}")
+
+
+async def choose_bases(
+    names: Sequence[str], facts: Facts, *, providers: Mapping[str, BaseProvider], notify: Notify = _silent
+) -> tuple[BaseRef, ...]:
+    """The bases to build on, best first. Those that are not here yet are made at the same time.
+
+    `auto` stands for the Debian releases that suit `facts`, or for the host where none of them can be had; which, and
+    why, is told to `notify`. A base that the user named must be there: its error is raised. Raises ConfigError for a
+    name that nobody knows.
+    """
+    wanted: dict[str, bool] = {}  # name -> whether the user named it
+    for name in names:
+        if name != "auto":
+            wanted[name] = True
+            continue
+        ranked = rank_releases(facts)
+        notify(f"bases: {'; '.join(f'{PREFIX}{choice.release.name} ({choice.reason})' for choice in ranked)}")
+        for choice in ranked:
+            wanted.setdefault(PREFIX + choice.release.name, False)
+    owners = {name: _claiming(name, providers) for name in wanted}
+    found = await _resolve_all(owners)
+    for name, named in wanted.items():
+        error = found[name]
+        if isinstance(error, SpecBuildError):
+            if named:
+                raise error
+            notify(f"{name} cannot be had: {error.message}")
+    bases = {ref.digest: ref for ref in found.values() if isinstance(ref, BaseRef)}
+    if not bases and "host" in providers:
+        notify("the running system is used as the base: the result cannot be moved to another machine")
+        ref = await providers["host"].resolve("host")
+        bases[ref.digest] = ref
+    return tuple(bases.values())
+
+
+async def _resolve_all(owners: Mapping[str, BaseProvider]) -> dict[str, BaseRef | SpecBuildError]:
+    """Every base or why there is none, in the same order. All but the first are made at low priority."""
+    found: dict[str, BaseRef | SpecBuildError] = {}
+
+    async def one(name: str, provider: BaseProvider, background: bool) -> None:
+        try:
+            if isinstance(provider, DebianBases):
+                found[name] = await provider.resolve(name, background=background)
+            else:
+                found[name] = await provider.resolve(name)
+        except (BaseUnavailableError, TransientError) as error:
+            found[name] = error
+
+    async with anyio.create_task_group() as tasks:
+        for index, (name, provider) in enumerate(owners.items()):
+            tasks.start_soon(one, name, provider, index > 0)
+    return {name: found[name] for name in owners}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A release that suits, and why, in words."""
+
+    release: Release
+    reason: str
+
+
+def rank_releases(facts: Facts, *, count: int = AUTO_COUNT) -> tuple[Choice, ...]:
+    """The Debian releases that suit a source tree, best first; pure.
+
+    First come those whose `python3` the project's `requires-python` admits; among them those that its CI matrix or
+    classifiers name, then the nearest to what these name, then the nearest to the date of the revision.
+    """
+    stable = [release for release in RELEASES if release.stable]
+    if not any(fact.value == "python" for fact in facts.languages) and facts.requires_python is None:
+        return tuple(Choice(release, "not a Python project") for release in _by_era(stable, None))[:count]
+    specifier = _specifier(facts)
+    fitting = [release for release in stable if specifier.contains(release.python or "0", prereleases=True)]
+    if not fitting:
+        return _none_fits(facts, specifier, count)
+    named = _named_minors(facts)
+    day = facts.revision_date.value.date() if facts.revision_date else None
+    era = _by_era(stable, day)
+    fitting.sort(key=lambda release: (_distance(release, named), era.index(release)))
+    return tuple(Choice(release, _reason(release, facts, named, day)) for release in fitting[:count])
+
+
+def _specifier(facts: Facts) -> SpecifierSet:
+    try:
+        return SpecifierSet(facts.requires_python.value if facts.requires_python else "")
+    except InvalidSpecifier:
+        return SpecifierSet()
+
+
+def _none_fits(facts: Facts, specifier: SpecifierSet, count: int) -> tuple[Choice, ...]:
+    """No stable release has such an interpreter: the one in the making for newer ones, else the nearest."""
+    asked = facts.requires_python.value if facts.requires_python else ""
+    if specifier.contains("3.14.0", prereleases=True) or specifier.contains("3.99", prereleases=True):
+        forky = next(release for release in RELEASES if not release.stable)
+        newest = [release for release in RELEASES if release.stable][-1]
+        reason = f"no released Debian has an interpreter for `requires-python` {asked}"
+        return (Choice(forky, reason), Choice(newest, "another interpreter has to be installed"))[:count]
+    oldest = RELEASES[0]
+    return (Choice(oldest, f"the oldest there is; `requires-python` {asked} admits no interpreter of Debian"),)
+
+
+def _named_minors(facts: Facts) -> frozenset[int]:
+    """Minor versions of Python 3 that CI tests on, or else that classifiers name."""
+    written = [version for job in facts.ci if job.tests for version in job.pythons]
+    written = written or [version for job in facts.ci for version in job.pythons]
+    written = written or [fact.value for fact in facts.classifier_pythons]
+    return frozenset(int(match[1]) for version in written if (match := re.match(r"3\.(\d+)", version)))
+
+
+def _minor(release: Release) -> int:
+    return int((release.python or "3.99").split(".")[1])
+
+
+def _distance(release: Release, named: frozenset[int]) -> int:
+    """How far its interpreter is from the named ones, in minor versions; 0 where none is named."""
+    return min((abs(_minor(release) - minor) for minor in named), default=0)
+
+
+def _by_era(releases: Sequence[Release], day: date | None) -> list[Release]:
+    """Nearest first to the newest release that existed on that day, the older of two before the newer one."""
+    if day is None:
+        chosen = next(i for i, release in enumerate(releases) if release.name == _DEFAULT)
+    else:
+        existed = [i for i, release in enumerate(releases) if release.released and release.released <= day]
+        chosen = existed[-1] if existed else 0
+    order = sorted(range(len(releases)), key=lambda index: (abs(index - chosen), index if day else -index))
+    return [releases[index] for index in order]
+
+
+def _reason(release: Release, facts: Facts, named: frozenset[int], day: date | None) -> str:
+    minor = _minor(release)
+    source = "CI" if any(job.pythons for job in facts.ci) else "classifiers"
+    if minor in named:
+        return f"Python 3.{minor}, named by {source}"
+    if named:
+        return f"Python 3.{minor}, nearest to what {source} names"
+    if facts.requires_python:
+        return f"Python 3.{minor} satisfies `requires-python`"
+    return f"Python 3.{minor}, nearest to the revision of {day}" if day else f"Python 3.{minor}"

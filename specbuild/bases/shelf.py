@@ -1,0 +1,122 @@
+"""The shelf of finished bases: archives named by their content, and for each name the newest record.
+
+CACHE/bases/debian-bookworm-amd64.json   the newest record of that name
+CACHE/bases/<digest>.tar                 archives; superseded ones stay until pruned, for replays
+CACHE/bases/<digest>.json                the record of each
+CACHE/bases/debian-bookworm-amd64.lock   held while one is being made, by whatever process
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from specbuild.model import Frozen
+
+SCHEMA_VERSION = 1
+
+KEPT = 3
+"""Archives of one name that are kept: the newest, and those that earlier environments may be replayed from."""
+
+
+class Record(Frozen):
+    """What is known of one archive."""
+
+    schema_version: int = SCHEMA_VERSION
+    name: str
+    """`debian:bookworm`."""
+    architecture: str
+    """Debian's name of it (`amd64`)."""
+    digest: str
+    """sha256 of the archive before the sources were added: the same whatever the mirror."""
+    made: str
+    """ISO 8601, UTC."""
+    checked: float
+    """When it was last found to be current or made, in seconds since 1970."""
+    tool: str
+    python: str | None
+    """Version of the `python3` that its sources offer."""
+    sources: tuple[str, ...]
+    """Suites that it was made from."""
+    packages: tuple[tuple[str, str], ...]
+    """Name and version of each installed package."""
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was made or checked."""
+        return max(0.0, time.time() - self.checked)
+
+
+class Shelf:
+    """Finished bases in a folder. Safe for any number of processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self) -> None:
+        """Make the folder, for its owner alone."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def newest(self, slot: str) -> Record | None:
+        """The newest record of a slot (`debian-bookworm-amd64`) whose archive is there."""
+        return self._read(self.folder / f"{slot}.json")
+
+    def by_digest(self, digest: str) -> Record | None:
+        """The record of that content."""
+        return self._read(self.folder / f"{digest}.json")
+
+    def archive(self, digest: str) -> Path:
+        """Where the archive with that content is, or would be."""
+        return self.folder / f"{digest}.tar"
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            record = Record.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):  # none, or of another version of SpecBuild: to be made anew
+            return None
+        return record if self.archive(record.digest).is_file() else None
+
+    def put(self, slot: str, record: Record, archive: Path) -> None:
+        """Place an archive, made on the same filesystem, and its record. Call with the lock held."""
+        archive.replace(self.archive(record.digest))
+        text = record.model_dump_json(indent=1)
+        for name in (record.digest, slot):
+            draft = self.folder / f".{name}.json"
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(self.folder / f"{name}.json")
+        self._drop_old(record)
+
+    def _drop_old(self, newest: Record) -> None:
+        found = [record for path in self.folder.glob("*.json") if (record := self._read(path))]
+        same = {r.digest: r for r in found if (r.name, r.architecture) == (newest.name, newest.architecture)}
+        same.pop(newest.digest, None)
+        for record in sorted(same.values(), key=lambda record: record.made, reverse=True)[KEPT - 1 :]:
+            self.archive(record.digest).unlink(missing_ok=True)
+            (self.folder / f"{record.digest}.json").unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def lock(self, slot: str) -> AsyncGenerator[None]:
+        """Hold the lock of a slot; waits, without blocking the loop, for whoever makes that base now."""
+        lock = FileLock(self.folder / f"{slot}.lock", thread_local=False)
+        while True:
+            try:
+                lock.acquire(blocking=False)
+                break
+            except Timeout:
+                await anyio.sleep(0.1)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def utc_now() -> str:
+    """The present time as records hold it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
