@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -90,3 +91,10 @@ def test_readme_documents_every_setting() -> None:
 
 def test_ci_script_is_valid_shell() -> None:
     subprocess.run(["bash", "-n", str(ROOT / ".ci" / "run")], check=True)
+
+
+@pytest.mark.parametrize("document", ["README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/architecture.md"])
+def test_links_in_documents_lead_somewhere(document: str) -> None:
+    path = ROOT / document
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text())
+    assert [target for target in targets if not (path.parent / target).exists()] == []

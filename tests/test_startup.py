@@ -8,7 +8,18 @@ import sys
 
 import pytest
 
-HEAVY = ("aiodocker", "aiohttp", "anyio", "httpx", "networkx", "pydantic", "pydantic_settings", "rich", "uvloop", "yaml")
+HEAVY = (
+    "aiodocker",
+    "aiohttp",
+    "anyio",
+    "httpx",
+    "networkx",
+    "pydantic",
+    "pydantic_settings",
+    "rich",
+    "uvloop",
+    "yaml",
+)
 
 PROBE = """
 import json, sys
