@@ -30,9 +30,9 @@ def draw(environment: Environment) -> str:
     seconds = max((entry.end for entry in entries), default=1.0)
     scale = (WIDTH - LABEL - 20) / seconds
     height = TOP + ROW * len(entries) + BOTTOM
+    font = 'font-family="ui-sans-serif, system-ui, sans-serif" font-size="12"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'font-family="ui-sans-serif, system-ui, sans-serif" font-size="12" fill="{INK}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {font} fill="{INK}">',
         f"<title>{escape(_title(environment))}</title>",
         f'<text x="4" y="16" font-size="14" font-weight="600">{escape(_title(environment))}</text>',
         *_legend(),

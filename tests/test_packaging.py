@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +101,29 @@ def test_links_in_documents_lead_somewhere(document: str) -> None:
     path = ROOT / document
     targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text())
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.slow
+@pytest.mark.network
+def test_wheel_holds_every_module_in_its_place(tmp_path: Path) -> None:
+    names = [line for line in _git("ls-files").splitlines() if (ROOT / line).is_file()]
+    for name in names:
+        target = tmp_path / "source" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target, follow_symlinks=False)
+    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), "./source"]
+    subprocess.run(wheel, cwd=tmp_path, check=True)
+    [built] = tmp_path.glob("*.whl")
+    modules = {
+        name.replace(folder, MAPPED[folder].replace(".", "/"), 1)
+        for folder in MAPPED
+        for name in names
+        if name.startswith(f"{folder}/") and Path(name).suffix in {".py", ".typed"}
+    }
+    with zipfile.ZipFile(built) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert packed == modules
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
