@@ -1,0 +1,212 @@
+"""What works on this machine: each thing that SpecBuild needs, looked at for real, with what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio.to_thread
+
+from specbuild.bases.apt_sources import debian_mirrors, host_sources, public_uri
+from specbuild.bases.bootstrap import KEYRING
+from specbuild.bases.masks import Machine
+from specbuild.bases.programs import find_program
+from specbuild.config import Settings
+from specbuild.errors import SpecBuildError
+from specbuild.sandbox.backends import open_backend
+from specbuild.sandbox.contract import Finding
+from specbuild.sandbox.passthrough import host_settings
+
+DISK_NEEDED = 5 << 30
+"""Bytes: three bases, and room for a few environments."""
+
+MEMORY_NEEDED = 1 << 30
+"""Bytes that should be available; compilers and test suites need more."""
+
+OLDEST_KERNEL = (5, 11)
+"""Overlays can be mounted in user namespaces since Linux 5.11."""
+
+_NO_STORE = {"overlay", "overlayfs", "nfs", "nfs4", "cifs", "smb3", "9p", "vfat", "exfat", "fuse.sshfs"}
+"""Filesystems whose files cannot be the upper layer of an overlay (Linux, filesystems/overlayfs.rst)."""
+
+
+async def examine(settings: Settings) -> tuple[Finding, ...]:
+    """Everything that a build needs, the sandboxes by a real fork. What is only for information is always ok."""
+    found = [*await anyio.to_thread.run_sync(_machine, settings)]
+    found += await _sandboxes(settings)
+    found += await anyio.to_thread.run_sync(_tools, settings)
+    return tuple(found)
+
+
+def _machine(settings: Settings) -> list[Finding]:
+    return [_kernel(), *_namespaces(), *_id_ranges(), _cores(), _memory(), _disk(settings.cache_dir)]
+
+
+def _tools(settings: Settings) -> list[Finding]:
+    return [_git(), _bases(settings), _mirror(settings), *_network(settings), _engines()]
+
+
+async def _sandboxes(settings: Settings) -> list[Finding]:
+    """The backend's own probe: it forks, runs, freezes and discards."""
+    try:
+        backend = open_backend(settings)
+        async with backend:
+            probe = await backend.probe()
+    except SpecBuildError as error:
+        return [Finding("sandbox", False, error.message, error.hint)]
+    named = [Finding(f"{probe.backend}: {f.name}", f.ok, f.detail, f.hint) for f in probe.findings]
+    return named or [Finding(probe.backend, probe.ok, "a sandbox was forked, run, frozen and discarded")]
+
+
+def _kernel() -> Finding:
+    release = platform.release()
+    numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdecimal())
+    ok = platform.system() == "Linux" and (os.geteuid() == 0 or numbers >= OLDEST_KERNEL)
+    hint = "" if ok else "sandboxes need Linux; without root, version 5.11 or later"
+    return Finding("kernel", ok, f"{platform.system()} {release} {platform.machine()}", hint)
+
+
+def _namespaces() -> Iterator[Finding]:
+    """The switches by which distributions forbid user namespaces to ordinary users."""
+    if (most := _number("/proc/sys/user/max_user_namespaces")) == 0:
+        yield Finding("user namespaces", False, "the kernel allows none", "sysctl user.max_user_namespaces=15000")
+        return
+    if os.geteuid() != 0:
+        for path, bad, setting in (
+            ("/proc/sys/kernel/unprivileged_userns_clone", 0, "kernel.unprivileged_userns_clone=1"),
+            ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
+             "kernel.apparmor_restrict_unprivileged_userns=0"),
+        ):  # fmt: skip
+            if _number(path) == bad:
+                yield Finding("user namespaces", False, f"forbidden to ordinary users by {path}", f"sysctl {setting}")
+                return
+    yield Finding("user namespaces", True, f"allowed, at most {most}" if most else "allowed")
+
+
+def _number(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _id_ranges() -> Iterator[Finding]:
+    """An ordinary user needs a range of ids for packages that have users of their own; root takes one."""
+    if os.geteuid() == 0:
+        return
+    import pwd
+
+    user = pwd.getpwuid(os.getuid()).pw_name
+    missing = [name for name in ("newuidmap", "newgidmap") if not find_program(name)]
+    if missing:
+        yield Finding("id ranges", False, f"{' and '.join(missing)} are not installed", "apt-get install uidmap")
+        return
+    lines = Machine(Path("/")).text("/etc/subuid").splitlines()
+    owned = [line.split(":") for line in lines if line.split(":")[0] in {user, str(os.getuid())}]
+    count = sum(int(fields[2]) for fields in owned if len(fields) == 3 and fields[2].isdecimal())
+    ok = count >= 65_536
+    hint = "" if ok else f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
+    yield Finding("id ranges", ok, f"{count} ids for {user} in /etc/subuid", hint)
+
+
+def _cores() -> Finding:
+    usable, all_of_them = len(os.sched_getaffinity(0)), os.cpu_count() or 1
+    return Finding("cores", True, f"{usable} of {all_of_them} usable")
+
+
+def _memory() -> Finding:
+    fields = dict(line.split(":", 1) for line in Machine(Path("/")).text("/proc/meminfo").splitlines() if ":" in line)
+    available, total = (int(fields.get(name, "0 kB").split()[0]) << 10 for name in ("MemAvailable", "MemTotal"))
+    ok = available >= MEMORY_NEEDED
+    hint = "" if ok else "end other programs, or give the machine more memory: tests may be killed"
+    return Finding("memory", ok, f"{_gib(available)} of {_gib(total)} available", hint)
+
+
+def _disk(cache: Path) -> Finding:
+    there = next(path for path in (cache, *cache.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    kind = _filesystem(there)
+    detail = f"{_gib(free)} free at {cache} ({kind})"
+    if kind in _NO_STORE:
+        return Finding("disk", False, detail, f"{kind} cannot hold overlays: set SPECBUILD_CACHE_DIR to a local disk")
+    ok = free >= DISK_NEEDED
+    hint = "" if ok else "free some space (`specbuild cache prune`), or set SPECBUILD_CACHE_DIR to a larger disk"
+    return Finding("disk", ok, detail, hint)
+
+
+def _filesystem(path: Path) -> str:
+    """The type of the filesystem that a path lies on (proc(5), mountinfo): the last of the longest mount points."""
+    real = path.resolve()
+    best, kind = -1, "unknown"
+    for line in Machine(Path("/")).text("/proc/self/mountinfo").splitlines():
+        fields, _, rest = line.partition(" - ")
+        point = fields.split()[4]
+        if real.is_relative_to(point) and len(point) >= best:
+            best, kind = len(point), rest.split()[0]
+    return kind
+
+
+def _git() -> Finding:
+    if not find_program("git"):
+        return Finding("git", False, "not installed: repositories cannot be cloned", "apt-get install git")
+    return Finding("git", True, _printed("git", "--version"))
+
+
+def _bases(settings: Settings) -> Finding:
+    """What `debian:` bases would be made with."""
+    cached = sorted(path.stem for path in (settings.cache_dir / "bases").glob("debian-*.json"))
+    kept = f"; kept here: {', '.join(cached)}" if cached else ""
+    if path := find_program("mmdebstrap"):
+        return Finding("bases", True, f"made by {path}{kept}", _keyring_hint())
+    if os.geteuid() == 0 and (path := find_program("debootstrap")):
+        return Finding("bases", True, f"made by {path}{kept}", _keyring_hint())
+    if all(find_program(name) for name in ("perl", "apt-get", "dpkg-deb")):
+        return Finding("bases", True, f"made by mmdebstrap, which is fetched through apt when it is needed{kept}")
+    hint = "install mmdebstrap (`apt-get install mmdebstrap`, `dnf install mmdebstrap`), or use --base host"
+    return Finding("bases", bool(cached), f"nothing to make debian: bases with{kept}", hint)
+
+
+def _keyring_hint() -> str:
+    return "" if Path(KEYRING).is_file() else "apt-get install debian-archive-keyring, or it is fetched when needed"
+
+
+def _mirror(settings: Settings) -> Finding:
+    if settings.debian_mirror:
+        return Finding("Debian mirror", True, f"{public_uri(settings.debian_mirror)}, as set")
+    mirrors = debian_mirrors(host_sources())
+    if mirrors is None:
+        return Finding("Debian mirror", True, "the default of the tool: this host's apt has none of Debian")
+    return Finding("Debian mirror", True, f"{public_uri(mirrors.main)}, from this host's apt")
+
+
+def _network(settings: Settings) -> Iterator[Finding]:
+    """What Steps are given of the host's network settings."""
+    host = host_settings(settings.cache_dir / "settings")
+    proxy = host.env.get("https_proxy") or host.env.get("http_proxy")
+    yield Finding("proxy", True, host.redact(f"passed on: {proxy}") if proxy else "none")
+    ours = "SSL_CERT_FILE" in host.env
+    yield Finding("certificates", True, "this host's own bundle is passed on" if ours else "those of each base")
+    indexes = [host.env[name] for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX") if name in host.env]
+    detail = host.redact(f"passed on: {', '.join(indexes)}") if indexes else "the defaults of uv and pip"
+    yield Finding("package indexes", True, detail, "; ".join(host.redact(note) for note in host.notes))
+
+
+def _engines() -> Finding:
+    """Not needed; told because people ask."""
+    there = [name for name in ("docker", "podman") if find_program(name)]
+    return Finding("container engines", True, f"{', '.join(there)} (not needed)" if there else "none (none is needed)")
+
+
+def _printed(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"`{' '.join(command)}` fails: {error}"
+
+
+def _gib(count: int) -> str:
+    return f"{count / (1 << 30):.1f} GiB"
