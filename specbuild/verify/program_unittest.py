@@ -35,8 +35,10 @@ NAMES_KEPT = 50
 
 def message_of(error: Any) -> str:
     """In words, from what unittest (a triple) or trial (a Failure) gives; a skip gives its reason, a string."""
-    raised = error[1] if type(error) is tuple else error
-    value = getattr(raised, "value", raised)
+    try:
+        value = error[1]
+    except (TypeError, IndexError):
+        value = getattr(error, "value", error)
     return f"{type(value).__name__}: {value}" if isinstance(value, BaseException) else ""
 
 

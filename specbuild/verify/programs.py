@@ -19,8 +19,10 @@ PYTHON = f"{VENV_DIR}/bin/python"
 
 @cache
 def program_text(name: str) -> str:
-    """The source of the program `name`, its module docstring included."""
-    return Path(__file__).with_name(f"program_{name}.py").read_text(encoding="utf-8")
+    """The source of the program `name`, with the first line of its docstring as a comment."""
+    source = Path(__file__).with_name(f"program_{name}.py").read_text(encoding="utf-8")
+    _, docstring, code = source.split('"""', maxsplit=2)
+    return f"# {docstring.partition(chr(10))[0]}\n{code.lstrip()}"
 
 
 def program_command(name: str, *args: str, isolated: bool = False) -> str:
