@@ -109,7 +109,7 @@ def replay(output: Output, env: str) -> int:
 
         async def job() -> Environment:
             opened = await journey.open_environment(env, settings=settings)
-            return await journey.replay(opened.environment, settings=settings, reporter=progress.reporter)
+            return await journey.replay(opened, settings=settings, reporter=progress.reporter)
 
         environment = run_to_end(job, output.err, progress.tick)
     _show_replay(environment, output)

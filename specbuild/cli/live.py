@@ -89,7 +89,7 @@ class LiveTree:
             return
         with self._quiet_when_gone():
             self._live.stop()
-            if self._race.outcome is not None:
+            if self._race.outcome not in (None, "error"):
                 self._console.print(self._last_line(), no_wrap=True, overflow="ellipsis")
 
     def _note(self, label: str, message: str) -> None:

@@ -131,11 +131,12 @@ class Plain:
             self.terminal.line(line)
 
     def _outcome(self, event: BuildEnded) -> None:
+        if event.outcome == "error":  # told in full, with what to try, when the command ends
+            return
         tried = plural(len(self._race.branches), "candidate")
         winner = self._race.winner
         who = f" {winner.id} ({clean(winner.strategy)} on {winner.base})" if winner else ""
-        message = f": {clean(event.message)}" if event.message else ""
-        text = f"{event.outcome}{who} after {duration(event.seconds)}, {tried}{message}"
+        text = f"{event.outcome}{who} after {duration(event.seconds)}, {tried}"
         self._say(event.at, self._paint(text, "green" if event.outcome == "committed" else "red", bold=True))
 
     def _say(self, at: float, text: str) -> None:
