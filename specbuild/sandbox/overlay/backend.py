@@ -1,0 +1,163 @@
+"""The backend: a session on a store, with a helper for each realm that is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from specbuild.errors import BaseUnavailableError
+from specbuild.sandbox.contract import BaseSource, Checkpoint, HostRoot, Limits, Probe, RootfsTar, Sandbox
+from specbuild.sandbox.limits import Controller, detect
+from specbuild.sandbox.overlay import bwrap, idmap, seccomp
+from specbuild.sandbox.overlay.client import HelperClient, WorkError
+from specbuild.sandbox.overlay.sandbox import Machine, OverlaySandbox
+from specbuild.sandbox.overlay.store import Layer, Realm, Store
+
+FLATTEN_AT = 48
+"""Layers above the base. Few enough for the one page of options of older kernels; the newer call takes 500."""
+_SETTLE_WITHIN = 120.0
+_DISCARD_WITHIN = 60.0
+
+
+class OverlayBackend:
+    """See `contract.Backend`. `root` is the folder of the store."""
+
+    name = "overlay"
+
+    def __init__(self, root: Path, *, unprivileged: bool | None = None) -> None:
+        self.root = root.absolute()
+        self.unprivileged = os.geteuid() != 0 if unprivileged is None else unprivileged
+        self._ids = idmap.choose(unprivileged=self.unprivileged)
+        self._store = Store(self.root, owner=None if self.unprivileged else self._ids.root)
+        self._machines: dict[Realm, Machine] = {}
+        self._lock = anyio.Lock()
+        self._controller: Controller | None = None
+
+    async def __aenter__(self) -> OverlayBackend:
+        self._machines.clear()
+        await anyio.to_thread.run_sync(self._store.open, {"pid": os.getpid()})
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        with anyio.CancelScope(shield=True):  # bounded: each part has its own limit
+            try:
+                await self._settle()
+            finally:
+                for machine in self._machines.values():
+                    if machine.userns is not None:
+                        os.close(machine.userns)
+                    await machine.helper.close()
+                self._machines.clear()
+                await anyio.to_thread.run_sync(self._store.close)
+
+    async def _settle(self) -> None:
+        """Give up what nobody else needs, and wait until it is gone."""
+        trash = await anyio.to_thread.run_sync(lambda: self._store.collect(bases=False, ending=True))
+        with anyio.move_on_after(_SETTLE_WITHIN):
+            for realm, paths in trash.items():
+                if paths:
+                    await (await self._machine(realm)).helper.trash(paths)
+            for machine in self._machines.values():
+                await machine.helper.settle()
+
+    async def _machine(self, realm: Realm) -> Machine:
+        """The helper of a realm, started when it is first needed."""
+        async with self._lock:
+            if realm not in self._machines:
+                self._machines[realm] = await self._start_machine(realm)
+        return self._machines[realm]
+
+    async def _start_machine(self, realm: Realm) -> Machine:
+        if self._controller is None:
+            self._controller = await anyio.to_thread.run_sync(detect)
+        program = await anyio.to_thread.run_sync(bwrap.find)
+        ids = self._ids if realm is Realm.MAPPED or self.unprivileged else None
+        folder = self._store.realm(realm)
+        complaints = self.root / "sessions" / f"{self._store.session}.{realm}.log"
+        helper = await HelperClient.start(folder, ids, program, complaints)
+        mapped = ids is not None and ids.direct
+        userns = os.open(f"/proc/{helper.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC) if mapped else None
+        owner = self._ids.root if mapped else None
+        return Machine(
+            self._store, realm, helper, self._controller, seccomp.program(), folder=folder, userns=userns, owner=owner
+        )
+
+    async def probe(self) -> Probe:
+        """Fork, run, freeze and discard for real."""
+        raise NotImplementedError
+
+    async def find(self, key: str) -> Checkpoint | None:
+        """The Checkpoint of that key, leased to this session."""
+        layer = await anyio.to_thread.run_sync(self._store.find, key)
+        return layer.checkpoint if layer else None
+
+    async def import_base(self, key: str, source: BaseSource) -> Checkpoint:
+        """Make `source` the Checkpoint `key`."""
+        if existing := await self.find(key):
+            return existing
+        match source:
+            case RootfsTar(path):
+                return await self._import_tar(key, path)
+            case HostRoot():
+                raise BaseUnavailableError("not yet")
+
+    async def _import_tar(self, key: str, path: Path) -> Checkpoint:
+        machine = await self._machine(Realm.MAPPED)
+        name = await anyio.to_thread.run_sync(self._store.new_live, Realm.MAPPED)
+        try:
+            with path.open("rb") as archive:
+                await machine.helper.work("unpack", [archive.fileno()], root=f"live/{name}/diff")
+            size = await machine.helper.work("measure", path=f"live/{name}/diff")
+        except (OSError, WorkError) as error:
+            await self._give_up(machine, name)
+            raise BaseUnavailableError(f"the base {path} cannot be unpacked: {error}") from error
+        except BaseException:
+            await self._give_up(machine, name)
+            raise
+        layer = Layer(key, None, 1, size, Realm.MAPPED, ())
+        frozen, trash = await anyio.to_thread.run_sync(self._store.freeze, name, layer)
+        await machine.helper.trash(trash)
+        return frozen.checkpoint
+
+    async def _give_up(self, machine: Machine, name: str) -> None:
+        with anyio.move_on_after(_DISCARD_WITHIN, shield=True):
+            await machine.helper.trash([self._store.to_trash(machine.realm, f"live/{name}")])
+
+    def fork(self, parent: Checkpoint, *, limits: Limits | None = None) -> AbstractAsyncContextManager[Sandbox]:
+        """A writable Sandbox on `parent`."""
+        return self._fork(parent, limits or Limits())
+
+    @asynccontextmanager
+    async def _fork(self, parent: Checkpoint, limits: Limits) -> AsyncGenerator[Sandbox, None]:
+        layer = await anyio.to_thread.run_sync(self._store.require, parent.key)
+        machine = await self._machine(layer.realm)
+        lowers = self._store.stack_on(layer)
+        name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm)
+        sandbox = OverlaySandbox(machine, layer, name, lowers, limits)
+        try:
+            yield sandbox
+        finally:
+            with anyio.move_on_after(_DISCARD_WITHIN, shield=True):
+                await sandbox.discard()
+
+    async def keep(self, key: str, name: str) -> None:
+        """Keep a Checkpoint and its chain beyond this session under a name."""
+        await anyio.to_thread.run_sync(self._store.keep, key, name)
+
+    async def forget(self, name: str) -> None:
+        """End what `keep` promised for that name."""
+        await anyio.to_thread.run_sync(self._store.forget, name)
+
+    async def prune(self, *, everything: bool = False) -> int:
+        """Remove Checkpoints that nobody keeps or leases; bytes freed."""
+        trash = await anyio.to_thread.run_sync(lambda: self._store.collect(bases=everything))
+        freed = 0
+        for realm, paths in trash.items():
+            if paths:
+                machine = await self._machine(realm)
+                freed += await machine.helper.work("remove", paths=paths)
+        return freed

@@ -1,0 +1,345 @@
+"""The store on disk: immutable layers, live uppers, and who needs what.
+
+    ROOT/lock                  flock, held for every change
+    ROOT/sessions/SESSION      one file a session, flock'ed for as long as its engine lives; says who that is
+    ROOT/leases/SESSION/KEY    Checkpoints that a session uses
+    ROOT/kept/NAME             a Checkpoint that is kept under a name; the file holds its key
+    ROOT/REALM/layers/KEY/     meta.json and diff/, never changed; flat/ is made beside them for deep chains
+    ROOT/REALM/live/SANDBOX/   diff/ (the upper) and one work folder a Command
+    ROOT/REALM/trash/          what is being removed
+
+A realm is a way to own files: `mapped` for the ids of a user namespace, `host` for the host's own. A layer comes into
+being by one rename of a live folder, when nothing is mounted on it any more. What is mounted as a lower layer lies in
+`layers/`, always: the kernel would let a live upper be used too, and what its Sandbox writes would then show through.
+
+Everything here is synchronous and may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from specbuild.errors import StoreError
+from specbuild.sandbox.contract import Checkpoint
+
+SCHEMA = 1
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
+
+
+class Realm(StrEnum):
+    """Whose ids the files of a layer have."""
+
+    MAPPED = "mapped"
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What `meta.json` says of a Checkpoint."""
+
+    key: str
+    parent: str | None
+    depth: int
+    size_bytes: int
+    realm: Realm
+    below: tuple[str, ...]
+    """What lies under its own `diff`, lowest first: `/` or paths relative to the realm."""
+
+    @property
+    def folder(self) -> str:
+        """Relative to the realm."""
+        return f"layers/{file_name(self.key)}"
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """As the contract has it."""
+        return Checkpoint(self.key, self.parent, self.depth, self.size_bytes)
+
+
+def file_name(key: str) -> str:
+    """`key` if it can be the name of a file, else its digest."""
+    return key if _SAFE_NAME.fullmatch(key) else hashlib.sha256(key.encode()).hexdigest()
+
+
+def mounts_below(path: Path) -> list[str]:
+    """Mount points at or below `path`, as this process sees them."""
+    prefix = os.path.realpath(path)
+    found: list[str] = []
+    for line in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), line.split(" ", 5)[4])
+        if point == prefix or point.startswith(f"{prefix}/"):
+            found.append(point)
+    return found
+
+
+class Store:
+    """One session's view of the store under `root`."""
+
+    def __init__(self, root: Path, *, owner: int | None = None) -> None:
+        self.root = root
+        self.owner = owner
+        """The host id that owns mapped files, where that is not the one we run as."""
+        self.session = ""
+        self._session_fd: int | None = None
+        self._leased: dict[str, Layer] = {}
+        self._count = 0
+
+    def realm(self, realm: Realm) -> Path:
+        """The folder of a realm, which is the current folder of its helper."""
+        return self.root / realm
+
+    def open(self, about: dict[str, object]) -> None:
+        """Begin a session: `about` is written down for whoever finds the session dead. Raises StoreError."""
+        try:
+            self._make_folders()
+            self.session = secrets.token_hex(5)
+            with self.locked():
+                fd = os.open(self.root / "sessions" / self.session, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC)
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            self._session_fd = fd
+            self.describe(about)
+            (self.root / "leases" / self.session).mkdir()
+        except OSError as error:
+            raise StoreError(f"the store {self.root} cannot be used: {error}", hint="see `cache_dir`") from error
+
+    def describe(self, about: dict[str, object]) -> None:
+        """Write down what a reaper should know of this session."""
+        assert self._session_fd is not None
+        os.pwrite(self._session_fd, json.dumps(about).encode().ljust(4096), 0)
+
+    def close(self) -> None:
+        """End the session: its leases end."""
+        if self._session_fd is None:
+            return
+        with self.locked():
+            self.end_session(self.session)
+        os.close(self._session_fd)
+        self._session_fd = None
+        self._leased.clear()
+
+    def end_session(self, session: str) -> None:
+        """Drop what a session has in the tables. The lock is held."""
+        shutil.rmtree(self.root / "leases" / session, ignore_errors=True)
+        (self.root / "sessions" / session).unlink(missing_ok=True)
+
+    def _make_folders(self) -> None:
+        for name in ("sessions", "leases", "kept"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+        for realm in Realm:
+            for folder in (self.realm(realm), *(self.realm(realm) / name for name in ("layers", "live", "trash"))):
+                with contextlib.suppress(FileExistsError):
+                    folder.mkdir(0o700)
+                    if realm is Realm.MAPPED and self.owner is not None:
+                        os.chown(folder, self.owner, self.owner)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else changes the store meanwhile. Held for less than a few milliseconds, never while waiting."""
+        fd = os.open(self.root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    # Layers
+
+    def find(self, key: str) -> Layer | None:
+        """The layer of that key, leased to this session."""
+        if layer := self._leased.get(key):
+            return layer
+        with self.locked():
+            layer = self.look_up(key)
+            if layer is not None:
+                self._lease(layer)
+        return layer
+
+    def require(self, key: str) -> Layer:
+        """As `find`. Raises StoreError where there is none."""
+        layer = self.find(key)
+        if layer is None:
+            raise StoreError(f"checkpoint {key} is not in the store", hint="build it again")
+        return layer
+
+    def look_up(self, key: str) -> Layer | None:
+        """The layer of that key, without a lease."""
+        for realm in Realm:
+            meta = self.realm(realm) / "layers" / file_name(key) / "meta.json"
+            with contextlib.suppress(FileNotFoundError):
+                return _load(meta)
+        return None
+
+    def _lease(self, layer: Layer) -> None:
+        (self.root / "leases" / self.session / file_name(layer.key)).write_text(layer.key)
+        self._leased[layer.key] = layer
+
+    def stack_on(self, parent: Layer) -> tuple[str, ...]:
+        """The lower layers of a Sandbox on `parent`, lowest first."""
+        if (self.realm(parent.realm) / parent.folder / "flat").exists():
+            return (parent.below[0], f"{parent.folder}/flat")
+        return (*parent.below, f"{parent.folder}/diff")
+
+    def check_lowers(self, lowers: Iterable[str]) -> None:
+        """Raises StoreError when something that can still be written to would become a lower layer."""
+        for lower in lowers:
+            if lower != "/" and not re.fullmatch(r"layers/[^/]+/(diff|flat)", lower):
+                raise StoreError(f"{lower} is not an immutable layer: refusing to mount it below another")
+
+    # Live folders
+
+    def new_live(self, realm: Realm) -> str:
+        """Make the live folder of a new Sandbox; its id, unique on this machine."""
+        self._count += 1
+        name = f"{self.session}-{self._count}"
+        folder = self.realm(realm) / "live" / name
+        for path in (folder, folder / "diff"):
+            path.mkdir()
+            path.chmod(0o755)
+            self._own(realm, path)
+        return name
+
+    def new_work(self, realm: Realm, sandbox: str, number: int) -> str:
+        """A work folder, which `volatile` lets nobody mount twice; relative to the realm."""
+        name = f"live/{sandbox}/work{number}"
+        path = self.realm(realm) / name
+        path.mkdir()
+        self._own(realm, path)
+        return name
+
+    def _own(self, realm: Realm, path: Path) -> None:
+        if realm is Realm.MAPPED and self.owner is not None:
+            os.chown(path, self.owner, self.owner)
+
+    def freeze(self, sandbox: str, layer: Layer) -> tuple[Layer, list[str]]:
+        """Turn a live folder, on which nothing is mounted, into `layer`; what is in the store, and what is trash now.
+
+        If the key exists already, its first content stays.
+        """
+        realm = self.realm(layer.realm)
+        live = realm / "live" / sandbox
+        trash = [self.to_trash(layer.realm, f"live/{sandbox}/{entry}") for entry in os.listdir(live) if entry != "diff"]
+        (live / "meta.json").write_text(json.dumps({"schema": SCHEMA, **asdict(layer)}))
+        with self.locked():
+            existing = self.look_up(layer.key)
+            if existing is None:
+                live.rename(realm / layer.folder)
+            else:
+                trash.append(self.to_trash(layer.realm, f"live/{sandbox}"))
+            self._lease(existing or layer)
+        return existing or layer, trash
+
+    def to_trash(self, realm: Realm, path: str) -> str:
+        """Take a folder of the realm out of use; its new path, relative to the realm, for the helper to remove.
+
+        Raises StoreError when something is mounted below it.
+        """
+        folder = self.realm(realm) / path
+        if mounts := mounts_below(folder):
+            raise StoreError(
+                f"{folder} is not removed: {mounts[0]} is mounted below it", hint=f"umount {mounts[0]}, then try again"
+            )
+        name = f"trash/{secrets.token_hex(8)}"
+        folder.rename(self.realm(realm) / name)
+        return name
+
+    # Who needs what
+
+    def keep(self, key: str, name: str) -> None:
+        """Keep a Checkpoint under a name."""
+        with self.locked():
+            if self.look_up(key) is None:
+                raise StoreError(f"checkpoint {key} is not in the store", hint="build it again")
+            temporary = self.root / "kept" / f".{secrets.token_hex(6)}"
+            temporary.write_text(key)
+            temporary.rename(self.root / "kept" / file_name(name))
+
+    def forget(self, name: str) -> None:
+        """No longer. An unknown name is fine."""
+        with self.locked():
+            (self.root / "kept" / file_name(name)).unlink(missing_ok=True)
+
+    def layers(self) -> list[Layer]:
+        """Everything in the store."""
+        found: list[Layer] = []
+        for realm in Realm:
+            for meta in sorted(self.realm(realm).glob("layers/*/meta.json")):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append(_load(meta))
+        return found
+
+    def collect(self, *, bases: bool, ending: bool = False) -> dict[Realm, list[str]]:
+        """Take out of use all layers that nobody keeps or leases; what is trash now.
+
+        Bases stay unless `bases`; with `ending`, this session's own leases no longer count.
+        """
+        trash: dict[Realm, list[str]] = {realm: [] for realm in Realm}
+        with self.locked():
+            layers = {layer.key: layer for layer in self.layers()}
+            needed = _with_ancestors(self._roots(without=self.session if ending else None), layers)
+            for layer in layers.values():
+                if layer.key not in needed and (bases or layer.parent is not None):
+                    trash[layer.realm].append(self.to_trash(layer.realm, layer.folder))
+                    self._leased.pop(layer.key, None)
+        return trash
+
+    def _roots(self, *, without: str | None) -> set[str]:
+        files = [*(self.root / "kept").glob("[!.]*")]
+        for session in (self.root / "leases").iterdir():
+            if session.name != without:
+                files += session.iterdir()
+        return {file.read_text() for file in files}
+
+    def dead_sessions(self) -> list[tuple[str, dict[str, object]]]:
+        """Sessions whose engine is gone, with what they wrote down. The lock is held."""
+        dead: list[tuple[str, dict[str, object]]] = []
+        for file in (self.root / "sessions").iterdir():
+            fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            else:
+                text = os.read(fd, 1 << 16).decode().strip()
+                dead.append((file.name, json.loads(text) if text else {}))
+            finally:
+                os.close(fd)
+        return dead
+
+
+def _load(meta: Path) -> Layer:
+    text = meta.read_text()
+    try:
+        values = json.loads(text)
+        if values.pop("schema") != SCHEMA:
+            raise ValueError("written by another version")
+        return Layer(**{**values, "realm": Realm(values["realm"]), "below": tuple(values["below"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"{meta} makes no sense: {error}", hint="remove the store with `specbuild cache clean`"
+        ) from error
+
+
+def _with_ancestors(keys: Iterable[str], layers: dict[str, Layer]) -> set[str]:
+    by_name = {file_name(key): key for key in layers}
+    needed: set[str] = set()
+    pending = [key for key in keys if key in layers]
+    while pending:
+        key = pending.pop()
+        if key in needed:
+            continue
+        needed.add(key)
+        layer = layers[key]
+        below = [by_name.get(path.split("/")[1]) for path in layer.below if path != "/"]
+        pending += [name for name in (layer.parent, *below) if name in layers]
+    return needed

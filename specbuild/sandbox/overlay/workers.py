@@ -1,0 +1,90 @@
+"""What workers of the helper do, by name. Each takes the descriptors it was sent and its arguments, JSON both ways."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from specbuild.sandbox.overlay import kernel, stage, trees
+from specbuild.sandbox.overlay.isolation import HOSTNAME
+
+HOSTS_FILE = f"{stage.STAGE}/hosts"
+LONE_HOSTS_FILE = f"{stage.STAGE}/lone-hosts"
+_LOCAL = f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 {HOSTNAME}\n"
+
+
+def hosts() -> str:
+    """The host's names, and the sandbox's own."""
+    try:
+        known = Path("/etc/hosts").read_text()
+    except OSError:
+        known = ""
+    return f"{known.rstrip()}\n127.0.1.1 {HOSTNAME}\n" if "localhost" in known else _LOCAL
+
+
+STAGED_FILES: dict[str, Callable[[], str]] = {"hosts": hosts, "lone-hosts": lambda: _LOCAL}
+"""Small files that the helper puts on the stage."""
+
+
+def _enter(root: str) -> None:
+    os.chroot(root)
+    os.chdir("/")
+
+
+def _enter_stack(layers: dict[str, Any]) -> None:
+    kernel.unshare(kernel.CLONE_NEWNS)
+    stage.mount_stack(stage.Stack(**layers))
+    _enter(stage.ROOT)
+
+
+def unpack(fds: list[int], *, root: str) -> None:
+    """A rootfs archive into a new layer."""
+    with os.fdopen(fds[0], "rb", buffering=1 << 20) as archive:
+        _enter(root)
+        trees.unpack(archive)
+        trees.ready_for_covers()
+
+
+def copy_in(fds: list[int], *, stack: dict[str, Any], target: str) -> None:
+    """A tar stream into a folder of a Sandbox, owned by its root."""
+    with os.fdopen(fds[0], "rb", buffering=1 << 20) as archive:
+        _enter_stack(stack)
+        os.makedirs(target, 0o755, exist_ok=True)  # noqa: PTH103
+        _enter(target)
+        trees.unpack(archive, owner=(0, 0))
+
+
+def write(fds: list[int], *, stack: dict[str, Any], path: str, mode: int) -> None:
+    """A file of a Sandbox."""
+    with os.fdopen(fds[0], "rb") as data:
+        _enter_stack(stack)
+        trees.write_file(data, path, mode)
+
+
+def read(fds: list[int], *, stack: dict[str, Any], path: str, limit: int) -> None:
+    """A file of a Sandbox, into a pipe."""
+    with os.fdopen(fds[0], "wb") as sink:
+        _enter_stack(stack)
+        trees.read_file(path, limit, sink.write)
+
+
+def remove(fds: list[int], *, paths: list[str]) -> int:
+    """Trees of the store; bytes freed."""
+    return sum(trees.remove(path) for path in paths)
+
+
+def measure(fds: list[int], *, path: str) -> int:
+    """Bytes of a tree of the store."""
+    return trees.measure(path)
+
+
+def flatten(fds: list[int], *, layers: list[str], target: str) -> None:
+    """Several layers into one."""
+    trees.flatten(layers, target)
+
+
+WORKERS: dict[str, Callable[..., Any]] = {
+    work.__name__: work for work in (unpack, copy_in, write, read, remove, measure, flatten)
+}
