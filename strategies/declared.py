@@ -57,7 +57,7 @@ class Needs:
     def modes(self) -> tuple[tuple[Mode, float], ...]:
         """How the tests' needs are completed, with the odds kept, likeliest first."""
         if self.tests.declared:
-            return ("plugins", 1.0), ("imports", 0.9)
+            return ("plugins", 1.0), ("imports", odds.MORE_THAN_DECLARED)
         return ("imports", odds.COMPLETED), ("plugins", odds.UNDECLARED)
 
 
@@ -86,9 +86,11 @@ class Dated:
             return
         needs = Needs.of(request)
         for site in sites(request)[0]:
-            for era in _eras(site, revision.value, project.uses_setuptools(request.facts)):
-                for mode, kept in needs.modes:
-                    yield from _dated(request, site, needs, era, mode, kept)
+            main, *others = _eras(site, revision.value)
+            for mode, kept in needs.modes:
+                yield from _dated(request, site, needs, main, mode, kept)
+            for era in others:
+                yield from _dated(request, site, needs, era, *needs.modes[0])
 
 
 class LowestDirect:
@@ -141,14 +143,14 @@ class Era:
         return self.build is None or self.build >= EDITABLE_SETUPTOOLS
 
 
-def _eras(site: Site, revision: datetime, setuptools: bool) -> Iterator[Era]:
+def _eras(site: Site, revision: datetime) -> Iterator[Era]:
     tests = site.settled(revision)
     oldest = OLDEST_SETUPTOOLS_312 if minor_of(site.python) in ("3.12", "3.13", "3.14") else OLDEST_SETUPTOOLS
     of_its_time = max(revision, oldest)
     # Before setuptools 58 dropped `use_2to3` (2021-09) and 46 dropped `Feature`, old build tools are the safer ones.
     old = of_its_time < EDITABLE_SETUPTOOLS
     yield Era(revision, tests, of_its_time if old else None, 1.0)
-    yield Era(revision, tests, None if old else of_its_time, 0.7 if setuptools or not old else 0.9)
+    yield Era(revision, tests, None if old else of_its_time, odds.OTHER_BUILD_TOOLS)
 
 
 def _dated(request: Request, site: Site, needs: Needs, era: Era, mode: Mode, kept: float) -> Iterator[Candidate]:

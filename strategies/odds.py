@@ -32,6 +32,13 @@ COMPLETED = 0.85
 """Odds kept when the imports of the tests are what tells it: names of modules are mostly, not always, names of
 distributions."""
 
+MORE_THAN_DECLARED = 0.6
+"""Odds kept when imports complete what is declared already: most often it changes nothing, and a rival that differs
+more is worth more."""
+
+OTHER_BUILD_TOOLS = 0.5
+"""Odds kept for build tools of the era that is the less likely one for that date."""
+
 COMPILER = 0.9
 """Odds kept when compiled code must be built: the libraries that it needs are rarely declared."""
 
@@ -77,7 +84,7 @@ def years(earlier: datetime, later: datetime) -> float:
 def newest(revision: datetime | None, now: datetime) -> float:
     """The odds of the newest releases for a revision of that date."""
     age = years(revision, now) if revision else 2.0
-    return NEWEST * 0.5 ** (age / HALF_LIFE_YEARS)
+    return NEWEST * float(0.5 ** (age / HALF_LIFE_YEARS))
 
 
 def clamp(odds: float) -> float:

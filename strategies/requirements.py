@@ -19,9 +19,8 @@ _NOT_TESTS = re.compile(
 _DEV_NAME = re.compile(r"dev(el(op(ment)?)?)?(-dependencies)?|all|ci")
 _RUNS_TESTS = re.compile(r"testenv|py|py\d+|py\d+[.\w-]*|(unit-?)?tests?(ing|-.*)?|default")
 _TOOLING = frozenset(
-    ("bandit", "black", "build", "bump2version", "bumpversion", "codespell", "flake8", "isort")
-    + ("mypy", "nox", "pre-commit", "pylint", "pyright", "ruff", "tox", "twine")
-)
+    ("bandit", "black", "build", "bump2version", "bumpversion", "codespell", "flake8", "isort", "mypy", "nox")
+) | {"pre-commit", "pylint", "pyright", "ruff", "tox", "twine"}
 """Tools of a developer that no test suite imports; left out where a group mixes them with what tests need."""
 
 
