@@ -8,14 +8,26 @@ from pathlib import Path
 
 from specbuild.repo.facts import Evidence, Fact, Facts
 from specbuild.repo.readers import (
+    ci_appveyor,
+    ci_azure,
+    ci_circle,
     ci_github,
+    ci_gitlab,
+    ci_travis,
+    conda,
     dates,
+    devcontainer,
+    docker,
     extensions,
     languages,
     layout,
+    locks,
+    make,
+    nox,
     packages,
     pkg_info,
     pyproject,
+    readme,
     requirements,
     setup_cfg,
     setup_py,
@@ -30,23 +42,35 @@ READERS: dict[str, Reader] = {
     "pyproject": pyproject.read,
     "setup.cfg": setup_cfg.read,
     "setup.py": setup_py.read,
+    "locks": locks.read,
     "PKG-INFO": pkg_info.read,
     "requirements": requirements.read,
+    "conda": conda.read,
     "tox": tox.read,
-    "github": ci_github.read,
+    "nox": nox.read,
+    "GitHub Actions": ci_github.read,
+    "GitLab CI": ci_gitlab.read,
+    "Travis CI": ci_travis.read,
+    "CircleCI": ci_circle.read,
+    "Azure Pipelines": ci_azure.read,
+    "AppVeyor": ci_appveyor.read,
+    "make": make.read,
+    "Dockerfile": docker.read,
+    "devcontainer": devcontainer.read,
+    "README": readme.read,
     "extensions": extensions.read,
     "packages": packages.read,
     "languages": languages.read,
     "layout": layout.read,
 }
-"""In the order in which they run: of two sources for one value the first wins, and the layout uses what others found."""
+"""In the order in which they run: of two sources for one value the first wins; the layout uses what others found."""
 
 
 def inspect(root: Path, *, revision_date: datetime | None = None, has_git: bool | None = None) -> Facts:
     """What the tree at `root` says about itself. Nothing of it is run, and nothing outside of it is read.
 
-    `revision_date` is the date of the revision where version control knows it; else file times and changelogs are asked.
-    `has_git` says whether version control will be there when the tree is built; by default, whether `.git` is there now.
+    `revision_date` is the date of the revision where version control knows it; else file times and changelogs are
+    asked. `has_git` says whether version control will be there when the tree is built; by default, whether `.git` is.
     Never raises on what the tree holds: what cannot be read becomes a warning.
     """
     tree, found = Tree(root), Findings()

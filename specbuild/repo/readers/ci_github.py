@@ -187,7 +187,8 @@ def _text(node: object) -> str:
 def _python_axis(context: Context) -> str:
     """The version on a matrix axis that is named for Python, if there is one."""
     for name, value in context.items():
-        if re.fullmatch(r"matrix\.(.*\.)?(python|python[-_]?version|py|pyver|py[-_]version|version)", name, re.IGNORECASE):
-            if version_key(value) is not None:
-                return value
+        if re.fullmatch(
+            r"matrix\.(.*\.)?(python|python[-_]?version|py|pyver|py[-_]version|version)", name, re.IGNORECASE
+        ) and version_key(value):
+            return value
     return ""

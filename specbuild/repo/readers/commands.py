@@ -8,7 +8,8 @@ _TEST = re.compile(
     r"""(?x) (?<![\w./-])(?:
       pytest | py\.test | nosetests[\d.-]* | trial | stestr | green | ward | zope-testrunner | bin/test
     | tox(?!ico) | nox
-    | (?:-m\s+)(?:unittest|pytest|nose2?|tox|nox|twisted\.trial|doctest|test\.regrtest|zope\.testrunner|stestr|testtools\.run)
+    | (?:-m\s+)(?:unittest|pytest|nose2?|tox|nox|doctest|stestr)
+    | (?:-m\s+)(?:twisted\.trial|test\.regrtest|zope\.testrunner|testtools\.run)
     | coverage3?\s+run
     | (?:\./)?(?:\S*/)?(?:manage|runtests?|run[-_]?tests?|test|tests/runtests|run_all_tests|alltests)\.(?:py|sh)
     | (?:django-admin|manage\.py)\s+test
@@ -31,8 +32,10 @@ _INSTALL = re.compile(
     r"""(?x) (?<![\w./-])(?:
       pip[\d.]*\s+install | pip-sync | easy_install | pipx\s+install | uv\s+(?:sync|venv|add|tool\s+install)
     | poetry\s+install | pdm\s+(?:install|sync) | pipenv\s+(?:install|sync) | hatch\s+env\s+create | flit\s+install
-    | setup\.py\s+(?:install|develop|build_ext|build) | conda\s+(?:install|(?:env\s+)?create|env\s+update) | mamba\s+\S+
-    | apt(?:-get)?\s+(?:-\S+\s+)*(?:install|update|build-dep) | yum\s+install | dnf\s+install | apk\s+add | brew\s+install
+    | setup\.py\s+(?:install|develop|build_ext|build)
+    | conda\s+(?:install|(?:env\s+)?create|env\s+update) | mamba\s+\S+
+    | apt(?:-get)?\s+(?:-\S+\s+)*(?:install|update|build-dep) 
+    | yum\s+install | dnf\s+install | apk\s+add | brew\s+install
     | make\s+(?:install|develop|dev|build|init|setup|deps|bootstrap|env)[\w-]* | npm\s+(?:ci|install) | cargo\s+build
     | maturin\s+(?:develop|build) | git\s+submodule
     )(?![\w-])"""

@@ -14,10 +14,12 @@ from specbuild.repo.readers.tree import Tree
 OLDEST = datetime(1995, 1, 1, tzinfo=UTC)
 FRESH = timedelta(hours=12)
 """Files younger than this were probably written by the copy or checkout, not by the author."""
-PLACEHOLDERS = frozenset({1_580_601_600})
-"""Times that build tools write for reproducibility: hatchling's default, 2020-02-02. Zip's 1980 is below OLDEST."""
+PLACEHOLDERS = frozenset({1_580_601_600, 1_667_997_441, 1_153_704_088})
+"""Times that build tools write for reproducibility: hatchling (2020-02-02), scikit-build-core, maturin. Zip's 1980 is
+below OLDEST."""
 _CHANGELOG = re.compile(
-    r"^(docs?/|doc/source/|docs/source/)?(changes|changelog|history|news|release[-_]?notes|whatsnew)[^/]*$", re.IGNORECASE
+    r"^(docs?/|doc/source/|docs/source/)?(changes|changelog|history|news|release[-_]?notes|whatsnew)[^/]*$",
+    re.IGNORECASE,
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -35,14 +37,19 @@ def read(tree: Tree, found: Findings, now: datetime) -> None:
 
 def _newest_file(tree: Tree, now: datetime) -> Fact[datetime] | None:
     newest: tuple[int, str] | None = None
+    fresh = 0
+    limit = (now - FRESH).timestamp()
     for path in tree.files:
         try:
             seconds = int((tree.root / path).lstat().st_mtime)
         except OSError:
             continue
-        if seconds not in PLACEHOLDERS and OLDEST.timestamp() <= seconds and (newest is None or seconds > newest[0]):
+        if seconds > limit:
+            fresh += 1
+        elif seconds not in PLACEHOLDERS and OLDEST.timestamp() <= seconds and (newest is None or seconds > newest[0]):
             newest = (seconds, path)
-    if newest is None or newest[0] > (now - FRESH).timestamp():
+    # A tree that was mostly written just now is a checkout, whose times say nothing.
+    if newest is None or fresh > len(tree.files) / 2:
         return None
     return Fact(value=datetime.fromtimestamp(newest[0], UTC), evidence=Evidence(file=newest[1]))
 

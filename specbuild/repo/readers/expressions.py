@@ -1,4 +1,4 @@
-"""The part of GitHub's expression language that matters for a matrix: look-ups, `||`, `&&`, `==`, `format`, `startsWith`."""
+"""The part of GitHub's expression language that matters for a matrix: look-ups, `||`, `&&`, `==`, some functions."""
 
 from __future__ import annotations
 

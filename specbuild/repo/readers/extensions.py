@@ -6,7 +6,7 @@ import ast
 import re
 from posixpath import dirname, splitext
 
-from specbuild.repo.readers import literals, setup_py
+from specbuild.repo.readers import python_source, setup_py
 from specbuild.repo.readers.findings import Findings
 from specbuild.repo.readers.languages import BY_EXTENSION, NOT_OWN
 from specbuild.repo.readers.layout import TEST_FOLDERS
@@ -15,6 +15,7 @@ from specbuild.repo.readers.toml import Toml, list_of, load, table_of
 from specbuild.repo.readers.tree import Tree
 
 _COMPILED = frozenset({"c", "c++", "cython", "rust", "fortran", "go", "cuda"})
+_CLASSES = ("Extension", "Pybind11Extension", "CMakeExtension", "RustExtension", "CythonExtension", "NumpyExtension")
 _CMAKE = {"C": "c", "CXX": "c++", "Fortran": "fortran", "CUDA": "cuda"}
 _MESON = {"c": "c", "cpp": "c++", "cython": "cython", "fortran": "fortran", "rust": "rust", "cuda": "cuda"}
 _MAY_FAIL = re.compile(
@@ -42,40 +43,32 @@ def read(tree: Tree, found: Findings) -> None:
 
 
 def _setup_py(tree: Tree, found: Findings) -> None:
-    module = literals.parse_module(tree, "setup.py")
+    module = python_source.parse_module(tree, "setup.py")
     if module is None:
         return
     scope = Scope(module, lambda path: [])
-    optional = _MAY_FAIL.search(tree.text("setup.py") or "") is not None
+    text = tree.text("setup.py") or ""
+    optional = _MAY_FAIL.search(text) is not None
     before = len(found.extensions)
-    for call in literals.calls(
-        module,
-        "Extension",
-        "Pybind11Extension",
-        "CMakeExtension",
-        "RustExtension",
-        "CythonExtension",
-        "NumpyExtension",
-        "CppExtension",
-        "CUDAExtension",
-    ):
+    for call in python_source.calls(module, *_CLASSES):
         _extension(tree, found, scope, call, optional)
-    for call in literals.calls(module, "cythonize"):
+    for call in python_source.calls(module, "cythonize"):
         found.add_extension(
             "cython", _first_text(scope, call), tree.evidence("setup.py", call.lineno), optional=optional
         )
-    for call in setup_py.setup_calls(tree):
-        for text in texts_of(call.arguments.get("cffi_modules")):
-            found.add_extension("cffi", text.value, tree.evidence("setup.py", text.line), optional=optional)
-        if len(found.extensions) == before and {"ext_modules", "rust_extensions"} & set(call.arguments):
-            _by_sources(tree, found, "setup.py", optional)
+    for setup in setup_py.setup_calls(tree):
+        for source in texts_of(setup.arguments.get("cffi_modules")):
+            found.add_extension("cffi", source.value, tree.evidence("setup.py", source.line), optional=optional)
+        computed = {"ext_modules", "rust_extensions"} & set(setup.arguments) or not setup.complete
+        if len(found.extensions) == before and computed:
+            _by_sources(tree, found, optional)
 
 
 def _extension(tree: Tree, found: Findings, scope: Scope, call: ast.Call, optional: bool) -> None:
     keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     flag = scope.value(keywords.get("optional")) is True
     evidence = tree.evidence("setup.py", call.lineno)
-    kind = literals.callee(call)
+    kind = python_source.callee(call)
     sources = scope.texts(keywords.get("sources") or (call.args[1] if len(call.args) > 1 else None))
     languages = {_language(text.value) for text in sources} - {""}
     declared = scope.value(keywords.get("language"))
@@ -83,9 +76,11 @@ def _extension(tree: Tree, found: Findings, scope: Scope, call: ast.Call, option
         languages = {declared.value, *(languages & {"cython"})}
     if kind == "RustExtension":
         languages = {"rust"}
-    elif kind in ("Pybind11Extension", "CMakeExtension", "CppExtension"):
+    elif kind in ("Pybind11Extension", "CMakeExtension"):
         languages = {"c++"}
-    for language in sorted(languages or {"c"}):
+    if not languages:
+        _by_sources(tree, found, optional or flag, name=_first_text(scope, call))
+    for language in sorted(languages):
         found.add_extension(language, _first_text(scope, call), evidence, optional=optional or flag)
 
 
@@ -99,18 +94,18 @@ def _language(path: str) -> str:
     return language if language in _COMPILED else ""
 
 
-def _by_sources(tree: Tree, found: Findings, manifest: str, optional: bool) -> None:
-    """Where the manifest computes its extensions: the compiled languages of the sources that lie about."""
+def _by_sources(tree: Tree, found: Findings, optional: bool, name: str = "") -> None:
+    """Where setup.py computes its extensions or their sources: the compiled languages of the sources that lie about."""
     seen: set[str] = set()
     for path in tree.files:
         language = _language(path)
         folders = path.lower().split("/")[:-1]
-        if language and language not in seen and not path.endswith(".h") and not NOT_OWN.intersection(folders):
-            if not any(TEST_FOLDERS.match(folder) for folder in folders):
-                seen.add(language)
-                found.add_extension(language, "", tree.evidence(path), optional=optional)
-    if not seen:
-        found.add_extension("c", "", tree.evidence(manifest), optional=optional)
+        own = not NOT_OWN.intersection(folders) and not any(TEST_FOLDERS.match(folder) for folder in folders)
+        if own and language and language not in seen and not path.endswith(".h"):
+            seen.add(language)
+            found.add_extension(language, name, tree.evidence(path), optional=optional)
+    if not seen and name:
+        found.add_extension("c", name, tree.evidence("setup.py"), optional=optional)
 
 
 def _setuptools_tables(tree: Tree, toml: Toml, found: Findings) -> None:

@@ -90,9 +90,9 @@ class Findings:
         version = version.strip()
         known = {fact.value for fact in self.classifier_pythons}
         numbers = version.split(".")
-        if head.strip() == "Programming Language :: Python" and len(numbers) == 2 and version not in known:
-            if all(number.isdigit() for number in numbers):
-                self.classifier_pythons.append(Fact(value=version, evidence=evidence))
+        is_minor = len(numbers) == 2 and all(number.isdigit() for number in numbers)
+        if head.strip() == "Programming Language :: Python" and is_minor and version not in known:
+            self.classifier_pythons.append(Fact(value=version, evidence=evidence))
 
     def add_package(self, name: str, evidence: Evidence) -> None:
         """Add an import package of the project, by its top-level name."""

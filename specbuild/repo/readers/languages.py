@@ -21,8 +21,9 @@ BY_EXTENSION = {
 
 NOT_OWN = frozenset(
     {
-        "vendor", "vendored", "_vendor", "third_party", "third-party", "thirdparty", "external", "extern", "subprojects",
-        "deps", "doc", "docs", "static", "testdata", "test_data", "data", "fixtures", "examplefiles", "build", "dist",
+        "vendor", "vendored", "_vendor", "third_party", "third-party", "thirdparty", "external", "extern",
+        "subprojects", "deps", "doc", "docs", "static", "testdata", "test_data", "data", "fixtures",
+        "examplefiles", "build", "dist",
     }
 )  # fmt: skip
 """Folders whose code is someone else's, generated, or data of tests."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from posixpath import basename, dirname
+from posixpath import basename, commonpath, dirname
 
 from specbuild.repo.facts import Evidence, TestLayout
 from specbuild.repo.readers import ini
@@ -15,12 +15,14 @@ from specbuild.repo.readers.toml import load
 from specbuild.repo.readers.tree import Tree
 
 TEST_FOLDERS = re.compile(
-    r"(unit|functional|integration|regression)?[-_]?(tests?|testing|testsuite|t)[-_]?(unit|suite)?$", re.IGNORECASE
+    r"(unit|functional|integration|regression)?[-_]?(tests?|testing|testsuite|t)[-_]?(unit|suite)?$|tests?[-_](?!data|files|utils)[\w-]+$",
+    re.IGNORECASE,
 )
 _TEST_FILE = re.compile(r"^(test[\w-]*|[\w-]+[-_]tests?|[a-z]\w*tests?|tests?)\.py$", re.IGNORECASE)
 _HELPERS = frozenset(
     {
         "testing.py",
+        "conftest.py",
         "testutils.py",
         "test_utils.py",
         "testcase.py",
@@ -55,6 +57,8 @@ _ASIDE = frozenset(
 )
 MAX_SAMPLED = 60
 MAX_PATHS = 12
+MAX_SEPARATE = 5
+"""More test folders than these below one package are named by their common parent."""
 
 
 @dataclass
@@ -105,8 +109,10 @@ def test_files(tree: Tree) -> list[str]:
     own = [path for path in named if not _ASIDE.intersection(path.lower().split("/")[:-1])]
     if own or named:
         return own or named
-    # Nothing is named like a test: whatever stands in a folder for tests.
-    return [p for p in tree.files if p.endswith(".py") and TEST_FOLDERS.match(p.split("/")[0]) and "/" in p]
+    # Nothing is named like a test: whatever stands in a folder for tests, or else has test cases in it.
+    inside = [p for p in tree.files if p.endswith(".py") and TEST_FOLDERS.match(p.split("/")[0]) and "/" in p]
+    near = [p for p in tree.files if p.endswith(".py") and "test" in basename(p).lower() and p.count("/") <= 3][:50]
+    return inside or [p for p in near if re.search(r"^class \w+\(.*TestCase\)", tree.text(p) or "", re.MULTILINE)]
 
 
 def _is_test_file(path: str) -> bool:
@@ -127,7 +133,13 @@ def _paths(files: list[str]) -> list[str]:
         counts["/".join(parts[: index + 1]) if index is not None else path] += 1
     # A folder inside another adds nothing.
     kept = [path for path in counts if not any(path != other and path.startswith(f"{other}/") for other in counts)]
-    return sorted(kept, key=lambda path: (-counts[path], path))
+    ranked = sorted(kept, key=lambda path: (-counts[path], path))
+    # Beside a folder that has most of the tests, stray files are helpers or modules that happen to be named so.
+    if ranked and counts[ranked[0]] >= 0.6 * len(files):
+        return [path for path in ranked if counts[path] >= 0.05 * len(files)]
+    if len(ranked) > MAX_SEPARATE and (common := commonpath(ranked)) not in ("", "src", "lib"):
+        return [common]
+    return ranked
 
 
 def _pytest_config(tree: Tree, score: _Score) -> list[str]:

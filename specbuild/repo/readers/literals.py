@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from specbuild.repo.readers.tree import Tree, clean
+from specbuild.repo.readers.conditions import holds, marker_of
+from specbuild.repo.readers.tree import clean
 
 MAX_DEPTH = 60
 MAX_ITEMS = 5_000
-MAX_MENDED_LINES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,43 +30,6 @@ FileReader = Callable[[str], list[Text]]
 """Lines of a requirements-like file by its path in the tree."""
 
 
-def parse_module(tree: Tree, file: str) -> ast.Module | None:
-    """The syntax tree of a Python file, with Python 2's commonest forms mended; None with a warning otherwise."""
-    text = tree.text(file)
-    if text is None:
-        return None
-    lines = text.split("\n")
-    for _ in range(MAX_MENDED_LINES):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse("\n".join(lines))
-        except SyntaxError as error:
-            if not _mend(lines, error):
-                tree.warn(file, f"is not valid Python: {error.msg}", error.lineno)
-                return None
-        except (ValueError, RecursionError, MemoryError) as error:
-            tree.warn(file, f"is not valid Python: {error}")
-            return None
-    tree.warn(file, "is not valid Python 3, nor near it")
-    return None
-
-
-def _mend(lines: list[str], error: SyntaxError) -> bool:
-    """Rewrite the line at fault from Python 2 to 3, or blank a print or exec statement; False if that can't help."""
-    number = error.lineno or 0
-    if not 0 < number <= len(lines):
-        return False
-    line = lines[number - 1]
-    mended = re.sub(r"^(\s*except\s+[^,:]+?)\s*,\s*(\w+)\s*:", r"\1 as \2:", line)
-    mended = re.sub(r"(?<![\w.])0([0-7]+)\b", r"0o\1", mended)
-    mended = re.sub(r"(?<!\w)[uU][rR](?=[\"'])", "r", mended)
-    if re.search(r"(^|[\s:;])(print|exec|raise)\b", line):
-        mended = re.sub(r"(^|[\s:;])(print|exec|raise)\b.*$", r"\1pass", line)
-    lines[number - 1] = mended
-    return mended != line
-
-
 class Scope:
     """Names that a module binds to literals, in the order of its statements."""
 
@@ -77,6 +38,8 @@ class Scope:
         self._sources: dict[str, ast.expr] = {}
         self._read_file = read_file
         self._budget = 20_000
+        self._marker: str | None = ""
+        """The marker that stands for the conditions around a statement; None if they cannot be told."""
         self._run(module.body, 0)
 
     def value(self, node: ast.expr | None, depth: int = 0) -> Value:
@@ -90,7 +53,7 @@ class Scope:
             case ast.Constant(value=bool() as flag):
                 return flag
             case ast.Name(id=name):
-                return self._names[name] if name in self._names else None
+                return self._names.get(name)
             case ast.List() | ast.Tuple() | ast.Set():
                 return self._list(node.elts, depth)
             case ast.Dict():
@@ -153,7 +116,7 @@ class Scope:
             case ast.Attribute(attr="split" | "splitlines", value=inner):
                 text = self.value(inner, depth + 1)
                 if isinstance(text, Text):
-                    return _split(text, self.value(node.args[0], depth + 1) if node.args else None)
+                    return list(_split(text, self.value(node.args[0], depth + 1) if node.args else None))
                 return text if isinstance(text, list) else self._from_files(node)
             case ast.Attribute(attr="strip" | "rstrip" | "lstrip" | "copy", value=inner):
                 return self.value(inner, depth + 1)
@@ -172,9 +135,10 @@ class Scope:
         if depth > 3:
             return None
         for inner in ast.walk(node):
-            if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                if lines := self._read_file(clean(inner.value)):
-                    return list(lines)
+            if not (isinstance(inner, ast.Constant) and isinstance(inner.value, str)):
+                continue
+            if lines := self._read_file(clean(inner.value)):
+                return list(lines)
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name) and inner.id in self._sources:
                 source = self._sources[inner.id]
@@ -196,15 +160,12 @@ class Scope:
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._assign(target, value)
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-                self._names[name] = _joined(self._names.get(name), self.value(value))
+                if (added := self._conditional(self.value(value))) is not None:
+                    self._names[name] = _joined(self._names.get(name), added)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=method), args=args)) if args:
                 self._mutate(target, method, args)
-            case ast.If(test=test):
-                verdict = holds(test)
-                if verdict is not False:
-                    self._run(statement.body, depth + 1)
-                if verdict is not True:
-                    self._run(statement.orelse, depth + 1)
+            case ast.If():
+                self._branches(statement, depth)
             case ast.With(items=items):
                 for item in items:
                     if isinstance(item.optional_vars, ast.Name):
@@ -223,6 +184,30 @@ class Scope:
             case _:
                 pass
 
+    def _branches(self, statement: ast.If, depth: int) -> None:
+        """Run the branch that is taken; of an unknown condition both, since each may define a name that is used."""
+        verdict, marker = holds(statement.test), marker_of(statement.test)
+        for taken, body in ((verdict is not False, statement.body), (verdict is not True, statement.orelse)):
+            outer = self._marker
+            if verdict is None:
+                self._marker = marker if body is statement.body and outer == "" else None
+            if taken:
+                self._run(body, depth + 1)
+            self._marker = outer
+
+    def _conditional(self, value: Value) -> Value:
+        """A value that is added under the present condition: as it is, with a marker for the interpreter's version, or
+        None below a condition of which nothing is known, as what is optional there is seldom wanted."""
+        if self._marker == "" or value is None:
+            return value
+        if self._marker is None:
+            return None
+        if isinstance(value, Text) and ";" not in value.value:
+            return Text(f"{value.value} ; {self._marker}", value.line, value.file)
+        if isinstance(value, list):
+            return [self._conditional(item) for item in value]
+        return value
+
     def _assign(self, target: ast.expr, node: ast.expr) -> None:
         match target:
             case ast.Name(id=name):
@@ -236,7 +221,9 @@ class Scope:
                 pass
 
     def _mutate(self, target: ast.expr, method: str, args: list[ast.expr]) -> None:
-        container, value = self.value(target), self.value(args[0])
+        container, value = self.value(target), self._conditional(self.value(args[0]))
+        if value is None:
+            return
         if isinstance(container, list) and len(container) < MAX_ITEMS:
             if method == "append":
                 container.append(value)
@@ -255,66 +242,6 @@ def texts_of(value: Value) -> list[Text]:
     return [item for item in value if isinstance(item, Text)]
 
 
-def calls(module: ast.AST, *names: str) -> Iterator[ast.Call]:
-    """Calls of functions by the last part of their names (`setup` finds `setuptools.setup` too)."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Call) and callee(node) in names:
-            yield node
-
-
-def callee(node: ast.Call) -> str:
-    """The last part of a called name; empty when it has none."""
-    match node.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
-
-
-def holds(test: ast.expr) -> bool | None:
-    """Whether a condition on the interpreter or platform holds on Linux with Python 3; None if it is about something else."""
-    match test:
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = holds(operand)
-            return None if inner is None else not inner
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _compare(ast.unparse(left), op, right)
-        case ast.Call(func=ast.Attribute(attr="startswith", value=inner), args=[ast.Constant(value=str() as prefix)]):
-            return "linux".startswith(prefix) if ast.unparse(inner) == "sys.platform" else None
-        case ast.Name(id="PY2" | "IS_WINDOWS" | "WINDOWS" | "is_windows"):
-            return False
-        case ast.Name(id="PY3"):
-            return True
-        case _:
-            return None
-
-
-def _compare(left: str, op: ast.cmpop, right: ast.expr) -> bool | None:
-    try:
-        value: object = ast.literal_eval(right)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
-    if left in ("sys.platform", "platform.system()", "os.name") and isinstance(value, str):
-        actual = {"sys.platform": "linux", "platform.system()": "Linux", "os.name": "posix"}[left]
-        return {ast.Eq: value == actual, ast.NotEq: value != actual}.get(type(op))
-    if not left.startswith("sys.version_info"):
-        return None
-    return _old_version(op, value)
-
-
-def _old_version(op: ast.cmpop, value: object) -> bool | None:
-    """A comparison of the running version with one that no supported Python has (3.6 or older)."""
-    numbers = (value,) if isinstance(value, int) else value
-    if not isinstance(numbers, tuple) or not all(isinstance(n, int) for n in numbers) or not numbers:
-        return None
-    if numbers > (3,) and numbers[:2] > (3, 6):
-        return None
-    # `sys.version_info[0] == 3` and `>= (3,)` hold; `< (3,)` and `== 2` do not.
-    if numbers == (3,):
-        return {ast.Eq: True, ast.GtE: True, ast.Lt: False, ast.NotEq: False}.get(type(op))
-    return {ast.Lt: False, ast.LtE: False, ast.Eq: False, ast.Gt: True, ast.GtE: True, ast.NotEq: True}.get(type(op))
-
-
 def _joined(left: Value, right: Value) -> Value:
     if isinstance(left, list) or isinstance(right, list):
         return ((left if isinstance(left, list) else []) + (right if isinstance(right, list) else []))[:MAX_ITEMS]
@@ -325,7 +252,7 @@ def _joined(left: Value, right: Value) -> Value:
     return None
 
 
-def _split(text: Text, separator: Value) -> list[Value]:  # type: ignore[misc]
+def _split(text: Text, separator: Value) -> list[Text]:
     parts = text.value.split(separator.value) if isinstance(separator, Text) and separator.value else None
     if parts is None:
         parts = text.value.split("\n") if "\n" in text.value.strip() else text.value.split()

@@ -50,13 +50,17 @@ def flat(prefix: str, node: Mapping, depth: int = 0) -> dict[str, str]:
 
 def version_key(version: str) -> tuple[int, ...] | None:
     """A sort key for interpreter versions: final CPython releases above the others; None for what is no version."""
-    match = re.match(r"(?:(pypy|graalpy|jython)-?|cp|python:?|py)?v?(\d+)(?:\.(\d+|x))?", version.strip(), re.IGNORECASE)
+    match = re.match(
+        r"(?:(pypy|graalpy|jython)-?|cp|python:?|py)?v?(\d+)(?:\.(\d+|x))?", version.strip(), re.IGNORECASE
+    )
     if not match or len(match[2]) > 4:
         return None
     major, minor = int(match[2]), int(match[3]) if (match[3] or "x").isdigit() and match[3] else 0
     if not match[3] and major > 20:  # `py39`, `cp312`
         major, minor = int(match[2][0]), int(match[2][1:])
-    final = not match[1] and not re.search(r"dev|alpha|beta|rc|[a-z]\d|t$|nogil|free", version[match.end() :], re.IGNORECASE)
+    final = not match[1] and not re.search(
+        r"dev|alpha|beta|rc|[a-z]\d|t$|nogil|free", version[match.end() :], re.IGNORECASE
+    )
     return (int(final), major, min(minor, 10_000))
 
 

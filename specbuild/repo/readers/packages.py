@@ -1,4 +1,4 @@
-"""Import names of the project's own packages: as declared, as an earlier build recorded them, or as the folders show."""
+"""Import names of the project's packages: as declared, as an earlier build recorded them, or as the folders show."""
 
 from __future__ import annotations
 
@@ -15,17 +15,27 @@ from specbuild.repo.readers.tree import Tree
 
 NOT_PACKAGES = frozenset(
     {
-        "tests", "test", "testing", "t", "functional_tests", "unit_tests", "docs", "doc", "documentation", "examples",
-        "example", "samples", "demo", "demos", "bench", "benchmark", "benchmarks", "scripts", "script", "tools", "tool",
-        "utils", "ci", "build", "dist", "tasks", "notebooks", "contrib", "misc", "extras", "packaging", "requirements",
-        "bin", "etc", "ext", "debian", "config", "perf", "asv_bench", "fuzz", "fuzzing", "src", "lib", "changes", "news",
+        "tests", "test", "testing", "t", "functional_tests", "unit_tests", "docs", "doc", "documentation",
+        "examples", "example", "samples", "sample", "tutorial", "tutorials", "demo", "demos", "bench",
+        "benchmark", "benchmarks", "scripts", "script", "tools", "tool", "utils", "ci", "build", "dist",
+        "tasks", "notebooks", "contrib", "misc", "extras", "packaging", "requirements", "bin", "etc", "ext",
+        "debian", "config", "perf", "asv_bench", "fuzz", "fuzzing", "src", "lib", "changes", "news",
     }
 )  # fmt: skip
 """Folder names that seldom hold what a project installs; one that carries the project's own name does all the same."""
 NOT_MODULES = frozenset(
-    {"setup", "conftest", "noxfile", "tasks", "fabfile", "manage", "runtests", "runtest", "versioneer", "ez_setup", "conf", "build",
-     "dodo", "wsgi", "bootstrap", "distribute_setup", "hatch_build", "pavement", "make", "release", "toxfile"}
+    {
+        "setup", "conftest", "noxfile", "tasks", "fabfile", "manage", "runtests", "runtest", "versioneer",
+        "ez_setup", "conf", "build", "dodo", "wsgi", "bootstrap", "distribute_setup", "hatch_build",
+        "pavement", "make", "release", "toxfile",
+    }
 )  # fmt: skip
+
+_MODULES: tuple[tuple[str, ...], ...] = (
+    ("tool", "flit", "module", "name"),
+    ("tool", "flit", "metadata", "module"),
+    ("tool", "maturin", "module-name"),
+)
 
 
 def read(tree: Tree, found: Findings) -> None:
@@ -36,6 +46,10 @@ def read(tree: Tree, found: Findings) -> None:
     _from_setup_py(tree, found, roots)
     if not found.packages:
         _from_top_level(tree, found)
+    # A compiled module at the top is imported by its own name.
+    for extension in found.extensions:
+        if re.fullmatch(r"[A-Za-z]\w*", extension.name) and extension.evidence.file == "setup.py":
+            found.add_package(extension.name, extension.evidence)
     if not found.packages:
         _from_layout(tree, found, [root for root in dict.fromkeys(roots) if root in tree.folders])
 
@@ -56,14 +70,11 @@ def _from_pyproject(tree: Tree, found: Findings, roots: list[str]) -> None:
         return
     _setuptools(tree, toml, found, roots)
     _poetry(tree, toml, found)
-    for path in (("tool", "hatch", "build", "targets", "wheel", "packages"), ("tool", "hatch", "build", "packages")):
+    for table in ("targets", "wheel"), ():
+        path = ("tool", "hatch", "build", *table, "packages")
         for package in toml.strings(*path):
             found.add_package(basename(package.rstrip("/")), toml.evidence(*path, item=package))
-    for path in (
-        ("tool", "flit", "module", "name"),
-        ("tool", "flit", "metadata", "module"),
-        ("tool", "maturin", "module-name"),
-    ):
+    for path in _MODULES:
         if module := toml.string(*path):
             found.add_package(module, toml.evidence(*path))
     if source := toml.string("tool", "maturin", "python-source"):

@@ -101,9 +101,8 @@ def _poetry_markers(table: Table) -> str:
     if isinstance(markers := table.get("markers"), str):
         parts.append(f"({markers})" if " or " in markers else markers)
     if isinstance(python := table.get("python"), str):
-        for specifier in filter(None, poetry_python(python).split(",")):
-            if match := re.match(r"([<>=!~]+)(.+)", specifier):
-                parts.append(f"python_version {match[1]} '{match[2]}'")
+        found = re.finditer(r"([<>=!~]+)([^,]+)", poetry_python(python))
+        parts += [f"python_version {match[1]} '{match[2]}'" for match in found]
     return " and ".join(parts)
 
 

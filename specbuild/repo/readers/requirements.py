@@ -15,6 +15,7 @@ from specbuild.repo.readers.tree import Tree
 MAX_FILES = 60
 MAX_NESTING = 10
 _NAMED = re.compile(r"(^|/)([\w.-]*require?ments?[\w.-]*|[\w.-]*deps|constraints[\w.-]*)\.(txt|in|pip)$", re.IGNORECASE)
+_ASIDE = re.compile(r"doc|lint|typ|mypy|build|bench|release|style|format|constraint|wheel|pre-?commit", re.IGNORECASE)
 _URL = re.compile(r"^(git|hg|svn|bzr)\+|^https?://|^file:")
 
 
@@ -28,13 +29,16 @@ class Entry:
 
 
 def read(tree: Tree, found: Findings) -> None:
-    """Every requirements file near the root, and which of them are locks."""
+    """Every requirements file near the root, and which are locks: the fullest first, those of side jobs last."""
+    locks: list[tuple[bool, int, Lock]] = []
     for file in requirement_files(tree):
         entries = list(entries_of(tree, file))
         for entry in entries:
             found.add_dependency(entry.requirement, f"file:{file}", entry.evidence)
         if _is_lock(tree, file, entries):
-            found.locks.append(Lock(kind="requirements", evidence=tree.evidence(file, 1)))
+            aside = _ASIDE.search(file) is not None
+            locks.append((aside, -len(entries), Lock(kind="requirements", evidence=tree.evidence(file, 1))))
+    found.locks.extend(lock for _, _, lock in sorted(locks, key=lambda item: item[:2]))
 
 
 def requirement_files(tree: Tree) -> list[str]:
@@ -51,7 +55,7 @@ def requirement_files(tree: Tree) -> list[str]:
 
 
 def entries_of(tree: Tree, file: str) -> Iterator[Entry]:
-    """The requirements of one file. `-r` is not followed if the named file is read by itself, as those of this tree are."""
+    """The requirements of one file, `-r` not followed: the files of this tree are read by themselves."""
     for number, line in logical_lines(tree, file):
         if requirement := requirement_of(line):
             yield Entry(requirement, tree.evidence(file, number), hashed="--hash" in line)
@@ -107,7 +111,7 @@ def _from_url(url: str) -> str:
 
 
 def _is_lock(tree: Tree, file: str, entries: list[Entry]) -> bool:
-    """Whether the file pins a whole set: every line pinned, and either hashed, compiled by a tool, or of some length."""
+    """Whether a file pins a whole set: every line pinned, and either hashed, compiled by a tool, or of some length."""
     if not entries or not all(is_pinned(entry.requirement) or entry.hashed for entry in entries):
         return False
     if any(re.match(r"(-r|--requirement)\b", line) for _, line in logical_lines(tree, file)):

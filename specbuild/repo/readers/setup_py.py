@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from posixpath import basename
 
 from specbuild.repo.facts import Evidence
-from specbuild.repo.readers import literals
+from specbuild.repo.readers import python_source
 from specbuild.repo.readers.findings import Findings
 from specbuild.repo.readers.literals import Scope, Text, Value, texts_of
 from specbuild.repo.readers.pyproject import LEGACY_BACKEND, scm_tool
@@ -26,7 +26,7 @@ def read(tree: Tree, found: Findings) -> None:
     if not tree.has(FILE):
         return
     found.offer_backend(LEGACY_BACKEND, tree.evidence(FILE))
-    module = literals.parse_module(tree, FILE)
+    module = python_source.parse_module(tree, FILE)
     if module is None:
         return
     scope = Scope(module, lambda path: _file_lines(tree, path))
@@ -43,23 +43,26 @@ class SetupCall:
     line: int
     find_roots: tuple[str, ...]
     """Folders given to find_packages()."""
+    complete: bool
+    """Whether all of `**mapping` was known."""
 
 
 def setup_calls(tree: Tree) -> list[SetupCall]:
     """The calls of setup() in setup.py; none when it cannot be parsed."""
-    module = literals.parse_module(tree, FILE)
+    module = python_source.parse_module(tree, FILE)
     return _calls(module, Scope(module, lambda path: _file_lines(tree, path))) if module else []
 
 
 def _calls(module: ast.Module, scope: Scope) -> list[SetupCall]:
     roots: list[str] = []
-    for finder in literals.calls(module, "find_packages", "find_namespace_packages", "find"):
+    for finder in python_source.calls(module, "find_packages", "find_namespace_packages", "find"):
         where = [*finder.args[:1], *(k.value for k in finder.keywords if k.arg == "where")]
         roots += [text.value for node in where for text in scope.texts(node)]
     result: list[SetupCall] = []
-    for call in literals.calls(module, "setup", "run_setup"):
+    for call in python_source.calls(module, "setup", "run_setup"):
         if arguments := _arguments(scope, call):
-            result.append(SetupCall(arguments, call.lineno, tuple(roots)))
+            complete = all(k.arg or isinstance(scope.value(k.value), dict) for k in call.keywords)
+            result.append(SetupCall(arguments, call.lineno, tuple(roots), complete))
     return result
 
 
@@ -92,7 +95,7 @@ class _Setup:
         return self.tree.evidence(text.file or FILE, text.line or self.line)
 
     def _requirements(self, key: str, group: str) -> None:
-        if key in self.arguments and self.arguments[key] is None:
+        if key in self.arguments and self.arguments[key] is None and not self.found.has_runtime_dependencies():
             self.tree.warn(FILE, f"{key} is computed in a way that cannot be read", self.line)
         for text in texts_of(self.arguments.get(key)):
             self._requirement(text, group)
@@ -109,7 +112,7 @@ class _Setup:
 
     def _extras(self) -> None:
         extras = self.arguments.get("extras_require")
-        if "extras_require" in self.arguments and not isinstance(extras, dict):
+        if "extras_require" in self.arguments and extras is None and not self.found.has_runtime_dependencies():
             self.tree.warn(FILE, "extras_require is computed in a way that cannot be read", self.line)
         for key, value in (extras if isinstance(extras, dict) else {}).items():
             extra, _, marker = key.partition(":")

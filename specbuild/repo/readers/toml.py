@@ -81,7 +81,7 @@ def load(tree: Tree, file: str) -> Toml | None:
 
 def list_of(value: Any) -> list[Any]:
     """The value if it is an array, else nothing."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return [*cast("list[Any]", value)] if isinstance(value, list) else []
 
 
 def table_of(value: Any) -> Table:

@@ -70,7 +70,7 @@ class _IniFile:
         return TestEnv(
             tool="tox",
             name=name,
-            deps=tuple(self._lines(name, "deps")),
+            deps=tuple(filter(None, self._lines(name, "deps"))),
             extras=tuple(e.strip() for line in self._lines(name, "extras") for e in line.split(",") if e.strip()),
             groups=tuple(
                 g.strip() for line in self._lines(name, "dependency_groups") for g in line.split(",") if g.strip()
@@ -132,7 +132,8 @@ class _IniFile:
 def substitute(text: str, name: str) -> str:
     """tox's substitutions, as far as they do not depend on the machine."""
     fixed = {
-        "toxinidir": ".", "tox_root": ".", "envname": name, "env_name": name, "envpython": "python", "env_python": "python",
+        "toxinidir": ".", "tox_root": ".", "envname": name, "env_name": name,
+        "envpython": "python", "env_python": "python",
         "/": "/", ":": ":", "envtmpdir": "/tmp", "env_tmp_dir": "/tmp", "toxworkdir": ".tox", "work_dir": ".tox",  # noqa: S108
         "package_root": ".", "posargs": "", "envdir": f".tox/{name}", "env_dir": f".tox/{name}",
     }  # fmt: skip

@@ -49,7 +49,7 @@ class Sequence(list["Node"]):
 Node: TypeAlias = Str | Mapping | Sequence
 
 
-class _TooLarge(Exception):
+class _TooLargeError(Exception):
     """The document expands beyond the limits."""
 
 
@@ -69,7 +69,7 @@ def load(tree: Tree, file: str) -> Node | None:
         mark = getattr(error, "problem_mark", None)
         message = re.sub(r"\s+", " ", str(getattr(error, "problem", None) or error))
         tree.warn(file, f"is not valid YAML: {message}", mark.line + 1 if isinstance(mark, yaml.Mark) else None)
-    except (_TooLarge, ValueError, RecursionError) as error:
+    except (_TooLargeError, ValueError, RecursionError) as error:
         tree.warn(file, f"is not valid YAML: {error or 'nested too deeply'}")
     return None
 
@@ -117,7 +117,7 @@ class _Converter:
     def convert(self, node: yaml.Node, depth: int) -> Node:
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
-            raise _TooLarge("it expands to too many or too deep nodes")
+            raise _TooLargeError("it expands to too many or too deep nodes")
         line = node.start_mark.line + 1
         match node:
             case yaml.MappingNode():
@@ -141,6 +141,6 @@ class _Converter:
                     merged.update(mapping(part))
             elif isinstance(key, Str):
                 result[key] = value
-        for key, value in merged.items():
-            result.setdefault(key, value)
+        for name, inherited in merged.items():
+            result.setdefault(name, inherited)
         return result
