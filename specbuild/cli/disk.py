@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ def disk_usage(folder: Path) -> dict[str, int]:
     seen: set[int] = set()
     if not folder.is_dir():
         return {}
-    return {entry.name: sum(_blocks(Path(entry), seen)) for entry in sorted(os.scandir(folder), key=lambda e: e.name)}
+    return {path.name: sum(_blocks(path, seen)) for path in sorted(folder.iterdir())}
 
 
 def _blocks(path: Path, seen: set[int]) -> Iterator[int]:
@@ -57,7 +56,7 @@ async def prune_cache(settings: Settings, *, before: float | None = None) -> int
 
 async def clean_cache(settings: Settings) -> int:
     """Remove everything that no running build uses; bytes freed."""
-    others = [Path(entry) for entry in _entries(settings.cache_dir) if entry.name not in {_STORE, "builds"}]
+    others = [path for path in _entries(settings.cache_dir) if path.name not in {_STORE, "builds"}]
     return await _remove(settings, [*_builds(settings), *others], everything=True)
 
 
@@ -81,12 +80,12 @@ def _delete(paths: list[Path]) -> int:
     return freed
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    return list(os.scandir(folder)) if folder.is_dir() else []
+def _entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _builds(settings: Settings) -> list[Path]:
-    return [Path(entry) for entry in _entries(settings.cache_dir / "builds")]
+    return _entries(settings.cache_dir / "builds")
 
 
 def _is_abandoned(folder: Path) -> bool:
