@@ -11,8 +11,9 @@ from specbuild.strategies import odds, project, steps
 from specbuild.strategies.completion import complete
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.contract import Candidate, Request
-from specbuild.strategies.declared import Needs, newest_steps
+from specbuild.strategies.declared import newest_steps
 from specbuild.strategies.interpreters import Site, sites
+from specbuild.strategies.needs import Needs
 from specbuild.strategies.shell_lines import Translated, translate
 
 _MOST_JOBS = 2

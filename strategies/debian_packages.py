@@ -9,8 +9,8 @@ from specbuild.strategies import odds, project, steps
 from specbuild.strategies.completion import complete
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.contract import Candidate, Request
-from specbuild.strategies.declared import Needs
 from specbuild.strategies.interpreters import Site, sites
+from specbuild.strategies.needs import Needs
 from specbuild.strategies.requirements import name_of
 
 

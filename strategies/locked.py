@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+
+from packaging.utils import canonicalize_name
 
 from specbuild.recipe import UV, VENV_DIR, Step, StepKind
 from specbuild.repo.facts import Lock
@@ -10,14 +13,19 @@ from specbuild.strategies import odds, project, steps
 from specbuild.strategies.completion import complete
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.contract import Candidate, Request
-from specbuild.strategies.declared import Needs
 from specbuild.strategies.interpreters import Site, sites
+from specbuild.strategies.needs import Needs
+from specbuild.strategies.requirements import name_of
 
 _TOOLS = "/opt/locktool"
 """An environment of their own for poetry, pdm and pipenv."""
 
 _LISTED = "/opt/specbuild/locked.txt"
 """The requirements that pipenv prints."""
+
+
+_WHOLE = re.compile(r"(^|/)requirements\.(txt|lock)$|lock|dev|freeze")
+_PARTIAL = re.compile(r"doc|lint|typing|mypy|build|example")
 
 
 class Locked:
@@ -35,17 +43,16 @@ class Locked:
 
 
 def _at_root(locks: Iterable[Lock]) -> list[Lock]:
-    """Those that belong to the project itself; pinned lists of documentation or linters are none of its locks."""
-    kept: list[Lock] = []
-    for lock in locks:
-        path = lock.evidence.file
-        if lock.kind == "requirements":
-            kept += (
-                [lock] if not any(word in path.lower() for word in ("doc", "lint", "typing", "mypy", "build")) else []
-            )
-        elif "/" not in path:
-            kept.append(lock)
-    return kept
+    """Those that belong to the project itself, not to one of its examples, and hold more than tools."""
+    return [lock for lock in locks if _holds_project(lock)]
+
+
+def _holds_project(lock: Lock) -> bool:
+    path = lock.evidence.file
+    if lock.kind != "requirements":
+        return "/" not in path
+    # Pinned lists for tests are what the declared routes take already; those for documentation lock nothing of use.
+    return _WHOLE.search(path.lower()) is not None and not _PARTIAL.search(path.lower())
 
 
 def _ways(lock: Lock, request: Request) -> Iterator[tuple[str, tuple[Step, ...], float]]:
@@ -127,7 +134,9 @@ def _pylock(lock: Lock, request: Request) -> tuple[Step, ...]:
 
 def _pinned(lock: Lock, request: Request) -> tuple[Step, ...]:
     """The pinned lines as they were read: the file may name the tree, which must keep out of the shared cache."""
-    chosen = [d.requirement for d in request.facts.dependencies if d.group == f"file:{lock.evidence.file}"]
+    own = canonicalize_name(request.facts.name.value) if request.facts.name else ""
+    listed = [d.requirement for d in request.facts.dependencies if d.group == f"file:{lock.evidence.file}"]
+    chosen = [text for text in listed if name_of(text) != own]
     needs = Needs.of(request)
     texts = [f"--requirements {steps.words([lock.evidence.file])}"] if not chosen else [steps.words(chosen)]
     run = f"{UV} pip install {' '.join(texts)}"

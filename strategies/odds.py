@@ -42,8 +42,14 @@ OTHER_BUILD_TOOLS = 0.5
 COMPILER = 0.9
 """Odds kept when compiled code must be built: the libraries that it needs are rarely declared."""
 
-NO_COMPILER = 0.15
-"""Odds kept when it must be built and no compiler is installed."""
+OPTIONAL_LEFT_OUT = 0.75
+"""Odds kept when compiled code is optional and no compiler is there: some set-up scripts stumble over the fallback."""
+
+OPTIONAL_BUILT = 0.95
+"""Odds kept when it is optional and compilers are there."""
+
+SOURCES_COMPILED = 0.6
+"""Odds kept for compilers where none of the project's own code needs one, but old dependencies may have no wheel."""
 
 CI = 0.6
 """The project's own CI, translated line by line."""

@@ -47,10 +47,12 @@ def required(facts: Facts) -> tuple[Extension, ...]:
 
 def compilers(facts: Facts) -> tuple[str, ...]:
     """System packages that build the required extensions; empty when there are none."""
-    names = {
-        name for extension in required(facts) for name in COMPILER_PACKAGES.get(extension.language, PLAIN_COMPILER)
-    }
-    return tuple(sorted({*names, "pkg-config"})) if names else ()
+    return _for(required(facts))
+
+
+def all_compilers(facts: Facts) -> tuple[str, ...]:
+    """System packages that build the optional extensions too."""
+    return _for(facts.extensions)
 
 
 def tools(facts: Facts) -> tuple[str, ...]:
@@ -83,3 +85,8 @@ def target(extras: tuple[str, ...], *, in_place: bool) -> str:
     """The argument that names the project for an installer, `-e` included when `in_place`."""
     suffix = f"[{','.join(sorted(extras))}]" if extras else ""
     return f"-e '.{suffix}'" if in_place else f"'.{suffix}'"
+
+
+def _for(extensions: tuple[Extension, ...]) -> tuple[str, ...]:
+    names = {name for one in extensions for name in COMPILER_PACKAGES.get(one.language, PLAIN_COMPILER)}
+    return tuple(sorted({*names, "pkg-config"})) if names else ()

@@ -16,7 +16,7 @@ ENTRY_POINTS = "specbuild.strategies"
 BUILT_IN = {
     "locked": "specbuild.strategies.locked:Locked",
     "declared": "specbuild.strategies.declared:Declared",
-    "declared@": "specbuild.strategies.declared:Dated",
+    "declared@": "specbuild.strategies.dated:Dated",
     "ci": "specbuild.strategies.ci:Ci",
     "debian-packages": "specbuild.strategies.debian_packages:DebianPackages",
     "docker": "specbuild.strategies.docker:Docker",

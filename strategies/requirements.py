@@ -156,9 +156,12 @@ def _expanded(facts: Facts, chosen: Iterable[Dependency], seen: frozenset[str] =
     texts: list[str] = []
     for dependency in chosen:
         name = name_of(dependency.requirement)
-        if not name or name != own:
-            texts += [dependency.requirement] if name else []
+        if not name:
             continue
+        if name != own:
+            texts.append(dependency.requirement)
+            continue
+        # A pin of the project itself (as in a frozen list) is dropped with this: the tree is what gets installed.
         extras = {canonicalize_name(extra) for extra in Requirement(dependency.requirement).extras} - seen
         inner = [d for d in facts.dependencies if _label(d.group, ("extra",)) in extras]
         texts += _expanded(facts, inner, seen | extras)

@@ -1,0 +1,146 @@
+"""What the project declares, resolved as of the revision's date.
+
+Run-time requirements are of that day. Test tools are too, unless the interpreter is younger: then they are of the
+time by which it was well supported, since older ones do not run on it. Build requirements must not be cut by the
+date, or an old project loses `setuptools>=40.8` and editable installs; but neither can today's setuptools build what
+needs `use_2to3`. So they get an era of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from specbuild.recipe import UV, Step
+from specbuild.strategies import odds, project, requirements, steps
+from specbuild.strategies.completion import Mode, complete
+from specbuild.strategies.contract import Candidate, Request
+from specbuild.strategies.interpreters import Site, sites
+from specbuild.strategies.needs import Needs
+from specbuild.strategies.variants import NOTES, Variant, build, crossed, install, listing
+
+EDITABLE_SETUPTOOLS = datetime(2022, 8, 12, tzinfo=UTC)
+"""The day after setuptools 64 came, the first that uv can ask for an editable install (PEP 660)."""
+
+OLDEST_SETUPTOOLS = datetime(2020, 3, 1, tzinfo=UTC)
+"""setuptools 45.2, the newest on that day, still knows `Feature` (dropped by 46) and `use_2to3` (dropped by 58), and
+runs on Python 3.5 to 3.11; releases before 41.1 break on 3.9."""
+
+OLDEST_SETUPTOOLS_312 = datetime(2023, 6, 1, tzinfo=UTC)
+"""setuptools 67.8, the newest on that day, runs on Python 3.12, where `pkgutil.ImpImporter` is gone."""
+
+SOURCES_YEARS = 0.5
+"""By how many years the interpreter must be younger than the revision until many of its dependencies have no wheel."""
+
+_BUILD_TOOLS = ("pip", "setuptools", "wheel")
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """The dates of one variant."""
+
+    revision: datetime
+    tests: datetime
+    """When the test tools are from."""
+    build: datetime | None
+    """When setuptools and its like are from; None for the newest."""
+    tag: str
+    """What it adds to the name."""
+    kept: float
+    """Odds kept for the choice of build tools."""
+
+    @property
+    def editable(self) -> bool:
+        """Whether setuptools of that era can make editable installs."""
+        return self.build is None or self.build >= EDITABLE_SETUPTOOLS
+
+
+class Dated:
+    """What is declared, resolved as of the revision's date."""
+
+    name = "declared@"
+
+    def propose(self, request: Request) -> Iterable[Candidate]:
+        """Variants by the era of the build tools and by what the tests get, for each base."""
+        revision = request.facts.revision_date
+        if revision is None or revision.value > request.now:
+            return
+        needs = Needs.of(request)
+        for site in sites(request)[0]:
+            first, second = _eras(site, revision.value)
+            for rank, (mode, kept) in enumerate(needs.modes):
+                yield from crossed(request, needs, _variant(request, site, needs, first, mode, kept, primary=not rank))
+            yield from crossed(request, needs, _variant(request, site, needs, second, *needs.modes[0]))
+
+
+def _eras(site: Site, revision: datetime) -> tuple[Era, Era]:
+    """The likelier era of build tools first."""
+    tests = site.settled(revision)
+    oldest = OLDEST_SETUPTOOLS_312 if site.python in ("3.12", "3.13", "3.14") else OLDEST_SETUPTOOLS
+    own = max(revision, oldest)
+    # Until editable installs came, setuptools dropped more than it gained; since then today's is as good as any.
+    if own < EDITABLE_SETUPTOOLS:
+        return Era(revision, tests, own, "", 1.0), Era(revision, tests, None, "+new-build", odds.OTHER_BUILD_TOOLS)
+    return Era(revision, tests, None, "", 1.0), Era(revision, tests, own, "+old-build", odds.OTHER_BUILD_TOOLS)
+
+
+def _variant(request: Request, site: Site, needs: Needs, era: Era, mode: Mode, kept: float, checks: int) -> Variant:
+    lag = odds.years(era.revision, era.tests)
+    day = era.revision.date().isoformat()
+    return Variant(
+        name=f"declared@{day}{era.tag}",
+        site=site,
+        odds=odds.DATED * odds.DATED_TOO_OLD**lag * era.kept * kept,
+        reason=_reason(era, day),
+        inside=_inside(request, needs, era, mode),
+        mode=mode,
+        primary=primary,
+        sources=lag > SOURCES_YEARS,
+    )
+
+
+def _reason(era: Era, day: str) -> str:
+    parts = [f"the declared requirements as they were on {day}"]
+    if era.tests > era.revision:
+        parts.append(f"test tools as of {era.tests.date().isoformat()} for this Python")
+    if era.build:
+        parts.append(f"build tools as of {era.build.date().isoformat()}")
+    return ", ".join(parts)
+
+
+def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step, ...]:
+    facts = request.facts
+    options = _cut(era.tests, era, request)
+    lines = list[str]()
+    if era.tests > era.revision and needs.runtime.requirements:
+        resolve = f"{UV} pip compile --quiet {_cut(era.revision, era, request)}"
+        lines += [listing("runtime", needs.runtime.requirements)]
+        lines += [f"{resolve} {NOTES}/runtime.in -o {NOTES}/limits.txt"]
+        options += f" -c {NOTES}/limits.txt"
+    in_place = project.editable(facts) and (era.editable or not project.uses_setuptools(facts))
+    lines.append(install(needs.texts, options))
+    return (
+        steps.uv("\n".join(lines), f"install the requirements as of {era.revision.date().isoformat()}"),
+        build(request, needs, options, in_place=in_place),
+        complete(mode, options=options),
+    )
+
+
+def _cut(day: datetime, era: Era, request: Request) -> str:
+    """uv's options for a date, from which what builds need is exempt, or has the era of the build tools."""
+    return " ".join((f"--exclude-newer {_end_of(day)}", *_exempt(era, request)))
+
+
+def _exempt(era: Era, request: Request) -> Iterator[str]:
+    declared = {requirements.name_of(fact.value) for fact in request.facts.build_requires} - {""}
+    names = _BUILD_TOOLS if era.build else sorted({*_BUILD_TOOLS, *declared})
+    until = _end_of(era.build) if era.build else "false"
+    for name in names:
+        yield f"--exclude-newer-package {name}={until}"
+
+
+def _end_of(moment: datetime) -> str:
+    """The end of that day in UTC; a bare date would be read in the local time zone of the sandbox."""
+    following = moment.astimezone(UTC) + timedelta(days=1)
+    return following.strftime("%Y-%m-%dT00:00:00Z")
