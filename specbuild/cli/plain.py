@@ -111,9 +111,10 @@ class Plain:
         return f"{who} {mark} {clean(event.title)}{': ' if how else ''}{how} ({duration(event.seconds)})"
 
     def _failed(self, event: StepEnded) -> None:
-        how = f"exit code {event.exit_code}" if event.end in ("", "exited") else event.end
-        note = f", {clean(event.note)}" if event.note else ""
-        headline = self._ended(event, self.terminal.symbols.lost, how + note)
+        code = "" if event.exit_code is None else f"exit code {event.exit_code}"
+        end = code if event.end in ("", "exited") else event.end
+        how = ", ".join(filter(None, (end, clean(event.note))))
+        headline = self._ended(event, self.terminal.symbols.lost, how)
         self._say(event.at, self._paint(headline, "red"))
         lines = [] if self.verbose else last_lines_of(event.log)
         if lines:

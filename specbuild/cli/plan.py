@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,7 +59,7 @@ def _describe(made: Plan, output: Output) -> Iterator[str]:
 
 def _repo(repo: RepoInfo, out: Terminal) -> Iterator[str]:
     yield out.paint(repo.origin, bold=True)
-    yield f"  {repo.kind}, revision {repo.revision or 'unknown'}, of {repo.date or 'unknown date'}"
+    yield f"  {repo.kind}, revision {repo.revision or 'unknown'}, {repo.date[:10] if repo.date else 'undated'}"
 
 
 def _wrapped(rows: Iterator[tuple[str, str]], out: Terminal) -> Iterator[str]:
@@ -72,12 +73,19 @@ def _wrapped(rows: Iterator[tuple[str, str]], out: Terminal) -> Iterator[str]:
         )
 
 
-def _where(evidence: Evidence) -> str:
-    return evidence.file if evidence.line is None else f"{evidence.file}:{evidence.line}"
+def _places(evidence: Iterable[Evidence]) -> str:
+    """` [setup.cfg:3,7; tox.ini]`, or nothing where there is no evidence."""
+    lines: dict[str, list[str]] = {}
+    for one in evidence:
+        if one.file:
+            lines.setdefault(one.file, []).extend([] if one.line is None else [str(one.line)])
+    places = [file + (f":{','.join(dict.fromkeys(numbers))}" if numbers else "") for file, numbers in lines.items()]
+    return f" [{'; '.join(places)}]" if places else ""
 
 
 def _fact(fact: Fact[Any]) -> str:
-    return f"{clean(str(fact.value))} [{_where(fact.evidence)}]"
+    value = fact.value.date() if isinstance(fact.value, datetime) else fact.value
+    return clean(str(value)) + _places([fact.evidence])
 
 
 def _facts(facts: Facts, *, verbose: bool) -> Iterator[tuple[str, str]]:
@@ -99,8 +107,8 @@ def _lists(facts: Facts, *, verbose: bool) -> Iterator[tuple[str, str]]:
     limit = None if verbose else 8
     lists = {
         "dependencies": [f"{clean(d.requirement)}{f' ({d.group})' if d.group else ''}" for d in facts.dependencies],
-        "locks": [f"{lock.kind} [{_where(lock.evidence)}]" for lock in facts.locks],
-        "ci": [f"{job.provider} {clean(job.name)} [{_where(job.evidence)}]" for job in facts.ci],
+        "locks": [lock.kind + _places([lock.evidence]) for lock in facts.locks],
+        "ci": [f"{job.provider} {clean(job.name)}{_places([job.evidence])}" for job in facts.ci],
         "test envs": [f"{env.tool} {clean(env.name)}" for env in facts.test_envs],
         "extensions": [f"{extension.language} {clean(extension.name)}".strip() for extension in facts.extensions],
         "tests": [f"{layout.runner}: {' '.join(layout.paths) or 'no folder'}" for layout in facts.tests],
@@ -117,13 +125,18 @@ def _candidate(name: str, candidate: Candidate, output: Output) -> Iterator[str]
     out, recipe = output.out, candidate.recipe
     headline = f"  {name:<3} {clean(candidate.strategy)} on {recipe.base.name}"
     yield f"{out.paint(headline, bold=True)}  {candidate.prior:.0%} likely, about {candidate.expected_seconds:.0f}s"
-    where = "; ".join(dict.fromkeys(_where(evidence) for evidence in candidate.evidence))
-    reason = clean(candidate.reason) + (f" [{where}]" if where else "")
-    yield from textwrap.wrap(
-        reason, width=max(40, out.width), initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False
+    yield from _indented(clean(candidate.reason) + _places(candidate.evidence), out)
+    steps = [*recipe.steps, recipe.check.step]
+    if not output.verbose:
+        yield from _indented(f" {out.symbols.next} ".join(clean(step.title) or step.kind for step in steps), out)
+        return
+    for step in steps:
+        yield f"      {out.symbols.running} {clean(step.title) or step.kind}"
+        yield from (f"          {clean(line)}" for line in step.run.splitlines())
+
+
+def _indented(text: str, out: Terminal) -> list[str]:
+    margin = " " * 6
+    return textwrap.wrap(
+        text, width=max(40, out.width), initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False
     )
-    for step in (*recipe.steps, recipe.check.step):
-        title = clean(step.title) or step.kind
-        yield f"      {out.symbols.waiting} {title}"
-        if output.verbose:
-            yield from (f"          {clean(line)}" for line in step.run.splitlines())

@@ -35,10 +35,11 @@ class Symbols:
     waiting: str = "·"
     bar: str = "│"
     more: str = "…"
+    next: str = "→"
 
 
 UNICODE = Symbols()
-ASCII = Symbols(running=">", won="+", lost="x", cancelled="-", waiting=".", bar="|", more="...")
+ASCII = Symbols(running=">", won="+", lost="x", cancelled="-", waiting=".", bar="|", more="...", next="->")
 
 
 def clean(text: str) -> str:
@@ -68,7 +69,7 @@ def wants_color(stream: TextIO, mode: ColorMode, environ: Mapping[str, str]) -> 
 
 def _speaks_unicode(stream: TextIO) -> bool:
     try:
-        "▶✓✗◌·│…├└".encode(stream.encoding or "ascii")
+        "▶✓✗◌·│…→├└".encode(stream.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
