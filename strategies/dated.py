@@ -85,7 +85,9 @@ def _eras(site: Site, revision: datetime) -> tuple[Era, Era]:
     return Era(revision, tests, None, "", 1.0), Era(revision, tests, own, "+old-build", odds.OTHER_BUILD_TOOLS)
 
 
-def _variant(request: Request, site: Site, needs: Needs, era: Era, mode: Mode, kept: float, checks: int) -> Variant:
+def _variant(
+    request: Request, site: Site, needs: Needs, era: Era, mode: Mode, kept: float, *, primary: bool = False
+) -> Variant:
     lag = odds.years(era.revision, era.tests)
     day = era.revision.date().isoformat()
     return Variant(
