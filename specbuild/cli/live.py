@@ -109,13 +109,18 @@ class LiveTree:
         title = Text(no_wrap=True, overflow="ellipsis")
         title.append(clean(self._race.repo), style="bold").append(f"  {self._race.phase}  {duration(now)}", "dim")
         tree = Tree(title, guide_style="dim")
-        ordered = sorted(self._race.branches.values(), key=lambda branch: _ORDER.index(branch.state))
-        room = max(3, self._console.height - 4)
-        for branch in ordered[:room]:
+        shown = self._most_telling(max(3, self._console.height - 4))
+        for branch in shown:
             tree.add(self._row(branch, now))
-        if len(ordered) > room:
-            tree.add(Text(f"{self._terminal.symbols.more} {len(ordered) - room} more", style="dim"))
+        if rest := len(self._race.branches) - len(shown):
+            tree.add(Text(f"{self._terminal.symbols.more} {rest} more", style="dim"))
         return tree
+
+    def _most_telling(self, room: int) -> list[Branch]:
+        """As many branches as there is room for, each always in the same place."""
+        branches = list(self._race.branches.values())
+        chosen = sorted(branches, key=lambda branch: _ORDER.index(branch.state))[:room]
+        return [branch for branch in branches if branch in chosen]
 
     def _row(self, branch: Branch, now: float) -> Text:
         row = Text(no_wrap=True, overflow="ellipsis")
