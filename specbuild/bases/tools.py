@@ -7,7 +7,7 @@ into the cache it runs from there, so nobody needs to be root to get it.
 from __future__ import annotations
 
 import os
-import shutil
+import tempfile
 from pathlib import Path
 
 import anyio
@@ -56,11 +56,11 @@ async def _fetch(cache: Path, package: str, member: str) -> Path:
         return path
     if not find_program("apt-get") or not find_program("dpkg-deb"):
         raise BaseUnavailableError(f"this machine has no {package}, and no apt to fetch it with", hint=_INSTALL)
-    work = cache / f".{package}.{os.getpid()}"
-    work.mkdir(parents=True, exist_ok=True)
-    try:
+    await anyio.Path(cache).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{package}.", dir=cache) as folder:
+        work = Path(folder)
         await _download(work, package)
-        (archive,) = work.glob("*.deb")
+        (archive,) = [path async for path in anyio.Path(work).glob("*.deb")]
         tree = work / "tree"
         if await run_program(["dpkg-deb", "-x", str(archive), str(tree)], log=work / "log", env=_environment()):
             raise BaseUnavailableError(f"{package} cannot be unpacked:\n{last_lines(work / 'log')}", hint=_INSTALL)
@@ -68,8 +68,6 @@ async def _fetch(cache: Path, package: str, member: str) -> Path:
             raise BaseUnavailableError(f"{package} holds no {member}", hint=_INSTALL)
         if not (cache / package).exists():
             tree.rename(cache / package)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return path
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from pathlib import Path
 
 from specbuild.sandbox.certificates import CA_FILE
 from specbuild.sandbox.settings_parts import SETTINGS_DIR, Host, HostSettings, join, place, secrets_in
@@ -29,8 +31,8 @@ def acquire_settings(host: Host) -> tuple[tuple[str, str], ...]:
         return ()
     try:
         dumped = subprocess.run(
-            ["apt-config", "-o", f"Dir={host.root}", "dump"],
-            env={"PATH": host.environ.get("PATH", "/usr/bin"), "LC_ALL": "C"},
+            ["apt-config", "dump"],
+            env={"PATH": host.environ.get("PATH", os.defpath), "LC_ALL": "C", **_configuration(host)},
             capture_output=True,
             text=True,
             timeout=20,
@@ -39,6 +41,13 @@ def acquire_settings(host: Host) -> tuple[tuple[str, str], ...]:
     except (OSError, subprocess.SubprocessError):
         return ()
     return parse_dump(dumped)
+
+
+def _configuration(host: Host) -> dict[str, str]:
+    """The caller's own configuration file, or one that makes apt read the root folder of a test."""
+    if host.root == Path("/"):
+        return {"APT_CONFIG": given} if (given := host.environ.get("APT_CONFIG")) else {}
+    return {"APT_CONFIG": str(place(host, "root.conf", f'Dir "{host.root}";\n').source)}
 
 
 def parse_dump(dumped: str) -> tuple[tuple[str, str], ...]:

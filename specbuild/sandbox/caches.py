@@ -20,6 +20,7 @@ What unites all sandboxes is trust in what the others downloaded; SECURITY.md sa
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -89,8 +90,7 @@ def _uv(home: Path) -> _Prepared:
 
 def _make_uv(folder: Path) -> None:
     """Make the folder under another name first, so that nobody sees it without its links."""
-    draft = folder.with_name(f".uv.{os.getpid()}")
-    draft.mkdir()
+    draft = Path(tempfile.mkdtemp(prefix=".uv.", dir=folder.parent))
     for bucket in _UV_PRIVATE:
         for version in range(_UV_VERSIONS):
             (draft / f"{bucket}-v{version}").symlink_to(PRIVATE_DIR)

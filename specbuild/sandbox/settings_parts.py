@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -105,10 +106,11 @@ def place(host: Host, name: str, content: str) -> Bind:
     if path.exists():
         os.utime(folder)
     else:
-        draft = folder / f".{name}.{os.getpid()}"
-        draft.write_text(content, encoding="utf-8")
-        draft.chmod(0o644)
-        draft.replace(path)
+        descriptor, draft = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(content)
+            os.fchmod(descriptor, 0o644)
+        Path(draft).replace(path)
     return Bind(path, f"{SETTINGS_DIR}/{name}")
 
 
