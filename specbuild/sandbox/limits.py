@@ -15,6 +15,7 @@ What each version offers is in the kernel's Documentation/admin-guide/cgroup-v2.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -234,7 +235,7 @@ def rlimits(limits: Limits) -> dict[int, tuple[int, int]]:
     reserve far more address space than they use. RLIMIT_NPROC counts all processes of the user id in its namespace.
     """
     bounds = {
-        resource.RLIMITCORE: 0,
+        resource.RLIMIT_CORE: 0,
         resource.RLIMIT_DATA: limits.memory_bytes,
         resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_FSIZE: limits.disk_bytes,
@@ -313,8 +314,8 @@ def _make(place: Place) -> None:
                 pass_on(place.path.parent, place.controllers)
             place.path.mkdir()
             return
-        except FileNotFoundError:
-            if attempt == 99:
+        except OSError as error:  # ENODEV: the parent is being removed at this moment
+            if attempt == 99 or error.errno not in {errno.ENOENT, errno.ENODEV}:
                 raise
 
 
