@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import assert_never
+from typing import Literal, assert_never
 
 from specbuild.environment import CandidateReport, TimelineEntry, Waste
 from specbuild.speculate import Execution, RaceResult, kind, title
@@ -78,7 +78,7 @@ def _report(
     )
 
 
-def _end(state: RecipeState) -> str:
+def _end(state: RecipeState) -> Literal["committed", "failed", "cancelled"]:
     match state:
         case RecipeState.VERIFIED:
             return "committed"

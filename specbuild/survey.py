@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import anyio.to_thread
 
-from specbuild.bases.choose import choose_bases
+from specbuild.bases.choose import choose_bases, providers
 from specbuild.config import Settings, load_settings
 from specbuild.environment import RepoInfo
 from specbuild.model import Frozen
@@ -76,7 +76,8 @@ async def survey(
     for warning in facts.warnings:
         notify(f"{warning.evidence.file}: {warning.value}")
     phase("bases", ", ".join(settings.bases))
-    bases = await choose_bases(settings.bases, facts, settings=settings, notify=notify)
+    known = providers(settings, notify=notify)
+    bases = await choose_bases(settings.bases, facts, providers=known, notify=notify)
     checks = checks_for(
         facts,
         level=settings.level,
