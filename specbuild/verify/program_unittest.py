@@ -39,7 +39,11 @@ def message_of(error: Any) -> str:
         value = error[1]
     except (TypeError, IndexError):
         value = getattr(error, "value", error)
-    return f"{type(value).__name__}: {value}" if isinstance(value, BaseException) else ""
+    if not isinstance(value, BaseException):
+        return ""
+    lines = str(value).strip().splitlines() or [""]
+    # A module that did not load has its own traceback as the text, with the cause at the end.
+    return lines[-1] if "Traceback" in str(value) else f"{type(value).__name__}: {lines[0]}"
 
 
 class Watch:
@@ -72,7 +76,7 @@ class Watch:
 
     def fail(self, test: Any, error: Any) -> None:
         """Keep the name and the message of a failure."""
-        name = test.id() if hasattr(test, "id") else str(test)
+        name = (test.id() if hasattr(test, "id") else str(test)).replace("unittest.loader._FailedTest.", "")
         if len(self.failing) < NAMES_KEPT:
             self.failing.append(name)
         if type(test).__name__ in ("_FailedTest", "ModuleImportFailure", "LoadTestsFailure", "ErrorHolder"):

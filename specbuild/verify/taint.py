@@ -13,16 +13,20 @@ from specbuild.sandbox.contract import Command, Completed, End, Sandbox
 FILES_A_BATCH = 5_000
 """Tracked files compared by one command: some 600 KB of its input."""
 
-_SECONDS_A_BATCH = 600.0
+_SECONDS_A_BATCH = 300.0
 _NAMES_KEPT = 50
 _GONE = 93
 _SUM_MISSING = 94
+_DIFFERS = 95
 
-# `sha256sum` says so of each file that differs; a file that is gone, or is not a regular file any more, differs too.
+# The exit status decides; the names are for people. A file that is gone, or cannot be read any more, differs too.
 _COMPARE = f"""
 cd {SOURCE_DIR} 2>/dev/null || exit {_GONE}
 command -v sha256sum >/dev/null || exit {_SUM_MISSING}
-LC_ALL=C sha256sum --check --quiet - 2>/dev/null | head -n {_NAMES_KEPT}
+export LC_ALL=C
+found=$(sha256sum -c - 2>/dev/null) && exit 0
+printf '%s\\n' "$found" | grep -v ': OK$' | head -n {_NAMES_KEPT}
+exit {_DIFFERS}
 """
 
 
@@ -51,9 +55,9 @@ async def find_taint(
         lines: list[str] = []
         stdin = b"".join(_checksum_line(path, digest) for path, digest in batch)
         completed = await sandbox.run(replace(command(step), stdin=stdin), on_line=lines.append)
-        if problem := _problem(completed):
-            return Taint(files=tuple(found), problem=problem)
-        found += (name for line in lines if (name := _failed_name(line)))
+        found += (name for line in lines if (name := _failed_name(line)) in tracked)
+        if problem := _problem(completed, named=bool(found)):
+            return Taint(files=tuple(sorted(found)[:_NAMES_KEPT]), problem=problem)
         if len(found) >= _NAMES_KEPT:
             break
     return Taint(files=tuple(sorted(found)[:_NAMES_KEPT]))
@@ -74,14 +78,19 @@ def _batches(items: list[tuple[str, str]]) -> Iterator[Iterable[tuple[str, str]]
         yield batch
 
 
-def _problem(completed: Completed) -> str:
-    if completed.end is End.EXITED and completed.exit_code == _GONE:
-        return f"the Recipe removed the source tree {SOURCE_DIR}"
-    if completed.end is End.EXITED and completed.exit_code == _SUM_MISSING:
-        raise SandboxError("the base has no sha256sum, so tracked files cannot be compared", hint="install coreutils")
-    if not completed.ok:
-        return f"the tracked files could not be compared ({completed.end}, exit code {completed.exit_code})"
-    return ""
+def _problem(completed: Completed, *, named: bool) -> str:
+    """What cannot be said by names of files; empty if they say it all."""
+    match completed.end, completed.exit_code:
+        case End.EXITED, 0:
+            return ""
+        case End.EXITED, code if code == _DIFFERS:
+            return "" if named else "the Recipe changed tracked files whose names cannot be shown"
+        case End.EXITED, code if code == _GONE:
+            return f"the Recipe removed the source tree {SOURCE_DIR}"
+        case End.EXITED, code if code == _SUM_MISSING:
+            raise SandboxError("the base has no sha256sum to compare tracked files with", hint="install coreutils")
+        case end, code:
+            return f"the tracked files could not be compared ({end}, exit code {code})"
 
 
 def _checksum_line(path: str, digest: str) -> bytes:
@@ -92,10 +101,10 @@ def _checksum_line(path: str, digest: str) -> bytes:
     return mark + digest.encode() + b"  " + escaped + b"\n"
 
 
-def _failed_name(line: str) -> str | None:
+def _failed_name(line: str) -> str:
     """The path in a line such as `src/a.py: FAILED` or `src/b.py: FAILED open or read`."""
     for ending in (": FAILED", ": FAILED open or read"):
         if line.endswith(ending):
             name = line.removesuffix(ending)
             return name[1:].replace("\\n", "\n").replace("\\\\", "\\") if name.startswith("\\") else name
-    return None
+    return ""
