@@ -14,7 +14,7 @@ from specbuild._version import __version__
 from specbuild.account import candidate_reports, timeline, waste
 from specbuild.config import Settings, load_settings
 from specbuild.environment import Environment, Package, Seconds
-from specbuild.errors import SpecBuildError
+from specbuild.errors import SandboxError, SpecBuildError, TransientError
 from specbuild.events import (
     BuildEnded,
     BuildStarted,
@@ -190,8 +190,13 @@ class _Build:
         opened = OpenEnvironment.of(environment, self._settings)
         await backend.keep(opened.committed().checkpoints[-1], environment.id)
         environment = environment.model_copy(update={"lock": await _lock(opened, backend)})
+        Library(self._settings.cache_dir).save(environment)
         if self._settings.replay:
-            environment = await _replay(environment, opened, backend, self._clock, self._place.logs)
+            try:
+                environment = await _replay(environment, opened, backend, self._clock, self._place.logs)
+            except (SandboxError, TransientError) as error:
+                # What is committed stays committed: only the claim of reproducibility is not made.
+                self._clock.notify(f"the environment could not be built again for comparison: {error.message}")
         seconds = environment.seconds.model_copy(update={"total": round(self._clock.now(), 3)})
         return environment.model_copy(update={"seconds": seconds})
 
