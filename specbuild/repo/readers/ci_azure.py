@@ -45,7 +45,8 @@ def _job(tree: Tree, file: str, config: Mapping, node: Mapping) -> JobDraft | No
     draft.image = fill(_text(node.get("container")) or image, values) or None
     for version in versions:
         draft.add_python(version)
-    draft.env += list(values.items())
+    # The agent exports variables in upper case, with dots as underscores.
+    draft.env += [(name.upper().replace(".", "_"), value) for name, value in values.items()]
     for step in sequence(node.get("steps")):
         table = mapping(step)
         folder = fill(_text(table.get("workingDirectory")), values)

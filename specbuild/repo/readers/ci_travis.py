@@ -37,7 +37,7 @@ def read(tree: Tree, found: Findings) -> None:
 
 
 def _job(tree: Tree, config: Mapping, entries: list[Mapping]) -> JobDraft:
-    draft = _draft(tree, config, "build", 1)
+    draft = _draft(tree, config, "build", 1, _text(config.get("dist")))
     for version in strings(config.get("python")):
         draft.add_python(version)
     own_phases = [entry for entry in entries if not {"script", "install"} & set(entry)]
@@ -61,7 +61,7 @@ def _job(tree: Tree, config: Mapping, entries: list[Mapping]) -> JobDraft:
 
 def _entry(tree: Tree, config: Mapping, number: int, entry: Mapping) -> JobDraft:
     name = _text(entry.get("name")) or _text(entry.get("stage")) or f"include-{number + 1}"
-    draft = _draft(tree, config, name, yaml.line_of(entry))
+    draft = _draft(tree, config, name, yaml.line_of(entry), _text(entry.get("dist", config.get("dist"))))
     for version in strings(entry.get("python", config.get("python"))):
         draft.add_python(version)
     draft.env += _env(entry.get("env"))
@@ -69,8 +69,8 @@ def _entry(tree: Tree, config: Mapping, number: int, entry: Mapping) -> JobDraft
     return draft
 
 
-def _draft(tree: Tree, config: Mapping, name: str, line: int | None) -> JobDraft:
-    dist = _text(config.get("dist")) or _DEFAULT_DIST
+def _draft(tree: Tree, config: Mapping, name: str, line: int | None, dist: str) -> JobDraft:
+    dist = dist or _DEFAULT_DIST
     draft = JobDraft(tree, FILE, "travis", name, line=line, image=_IMAGES.get(dist, dist))
     env = config.get("env")
     draft.env += _env(mapping(env).get("global")) if isinstance(env, Mapping) else []

@@ -34,7 +34,7 @@ _INSTALL = re.compile(
     | poetry\s+install | pdm\s+(?:install|sync) | pipenv\s+(?:install|sync) | hatch\s+env\s+create | flit\s+install
     | setup\.py\s+(?:install|develop|build_ext|build)
     | conda\s+(?:install|(?:env\s+)?create|env\s+update) | mamba\s+\S+
-    | apt(?:-get)?\s+(?:-\S+\s+)*(?:install|update|build-dep) 
+    | apt(?:-get)?\s+(?:-\S+\s+)*(?:install|update|build-dep)
     | yum\s+install | dnf\s+install | apk\s+add | brew\s+install
     | make\s+(?:install|develop|dev|build|init|setup|deps|bootstrap|env)[\w-]* | npm\s+(?:ci|install) | cargo\s+build
     | maturin\s+(?:develop|build) | git\s+submodule

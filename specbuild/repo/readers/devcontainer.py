@@ -36,7 +36,7 @@ def read(tree: Tree, found: Findings) -> None:
         ]
         if image or commands:
             where = tree.evidence(file, _line(tree, file, "image") or _line(tree, file, "build"))
-            found.docker.append(DockerImage(image=image, run=tuple(commands), evidence=where))
+            found.docker.append(DockerImage(image=clean(image), run=tuple(commands), evidence=where))
 
 
 def _load(tree: Tree, file: str) -> dict[str, object]:

@@ -130,8 +130,10 @@ def _until(lines: list[str], index: int, delimiter: str) -> tuple[list[str], int
 
 
 def _command(value: str) -> str:
-    """The shell command of a RUN line: without mount flags, and an exec form written out."""
+    """The shell command of a RUN line: no mount flags, an exec form written out, a bare here-document as its script."""
     value = re.sub(r"^(--\w+(?:=\S+)?\s+)+", "", value)
+    if script := re.fullmatch(r"<<-?([\"']?)(\w+)\1\n(.*)\n\2", value, re.DOTALL):
+        return script[3]
     if value.startswith("["):
         try:
             words: object = json.loads(value)

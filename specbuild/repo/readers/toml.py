@@ -46,7 +46,7 @@ class Toml:
         """The strings of an array at a path (or the one string there); empty if there is none."""
         return strings_of(self.get(*path))
 
-    def array(self, *path: str) -> list[Any]:
+    def array(self, *path: str) -> list[object]:
         """The array at a path; empty if there is none."""
         return list_of(self.get(*path))
 
@@ -79,17 +79,17 @@ def load(tree: Tree, file: str) -> Toml | None:
     return Toml(tree, file, data)
 
 
-def list_of(value: Any) -> list[Any]:
+def list_of(value: object) -> list[object]:
     """The value if it is an array, else nothing."""
-    return [*cast("list[Any]", value)] if isinstance(value, list) else []
+    return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def table_of(value: Any) -> Table:
+def table_of(value: object) -> Table:
     """The value if it is a table, else an empty one."""
     return cast("Table", value) if isinstance(value, dict) else {}
 
 
-def strings_of(value: Any) -> list[str]:
+def strings_of(value: object) -> list[str]:
     """The strings of an array, or the one string."""
     if isinstance(value, str):
         return [value]

@@ -14,10 +14,15 @@ import yaml
 from specbuild.repo.readers.tree import Tree, clean
 
 MAX_BYTES = 512 * 1024
-"""PyYAML's own parser reads some 100 kB a second; workflow files are a few kB."""
+"""Workflow files are a few kB; PyYAML without libyaml reads some 100 kB a second."""
 MAX_NODES = 50_000
 """Nodes after aliases are expanded: stops exponential growth."""
 MAX_DEPTH = 60
+MAX_FLOW_DEPTH = 1_000
+MAX_INDENT = 400
+"""Bounds on nesting that are cheap to see beforehand: libyaml's composer recurses in C, where nothing else stops it."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Str(str):
@@ -61,9 +66,11 @@ def load(tree: Tree, file: str) -> Node | None:
     if len(text) > MAX_BYTES:
         tree.warn(file, f"is larger than {MAX_BYTES} bytes and was not read")
         return None
-    # Braces of templates stand unquoted in conda recipes and the like.
+    if _is_too_deep(text):
+        tree.warn(file, "is not valid YAML: nested too deeply")
+        return None
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_LOADER)
         return _Converter().convert(node, 0) if node is not None else None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -72,6 +79,15 @@ def load(tree: Tree, file: str) -> Node | None:
     except (_TooLargeError, ValueError, RecursionError) as error:
         tree.warn(file, f"is not valid YAML: {error or 'nested too deeply'}")
     return None
+
+
+def _is_too_deep(text: str) -> bool:
+    """Whether the text may nest too deeply; brackets in strings count too, which real files never have so many of."""
+    depth = deepest = 0
+    for match in re.finditer(r"[\[\]{}]", text):
+        depth = max(0, depth + (1 if match[0] in "[{" else -1))
+        deepest = max(deepest, depth)
+    return deepest > MAX_FLOW_DEPTH or re.search(rf"^[ \t?:-]{{{MAX_INDENT}}}", text, re.MULTILINE) is not None
 
 
 def mapping(node: object) -> Mapping:

@@ -1,0 +1,2 @@
+import unittest
+from nose.tools import eq_

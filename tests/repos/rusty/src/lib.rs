@@ -1,0 +1,2 @@
+fn main() {}
+// rust is most of this project
