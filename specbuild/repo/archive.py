@@ -96,6 +96,7 @@ def _unpack_tar(archive: Path, writer: _Writer, tick: Callable[[], None]) -> str
                 tick()
                 writer.write(_tar_member(tar, info))
                 vars(tar)["members"].clear()  # it would keep every header in memory
+            stream.finish()
             return tar.pax_headers.get("comment")
 
 
@@ -177,6 +178,15 @@ class _Stream:
         self._at += len(data)
         self._budget.check_stream(self._at)
         return data
+
+    def finish(self) -> None:
+        """Read what follows the end of the tar, for only then the compressed stream's checksum is looked at."""
+        try:
+            while self.read(_CHUNK):
+                pass
+        except gzip.BadGzipFile as error:
+            if "Not a gzipped file" not in str(error):  # something behind the stream, which gzip itself overlooks
+                raise
 
     def tell(self) -> int:
         return self._at

@@ -123,7 +123,10 @@ async def _resolve(git: Git, url: str, revision: str | None) -> tuple[str, str |
         if commit := await _commit(git, "HEAD"):
             return commit, None
         if not await git.run("for-each-ref", "--count=1"):
-            raise EmptyRepoError(f"{without_credentials(url)} has no commits yet")
+            raise EmptyRepoError(
+                f"{without_credentials(url)} has no commits",
+                hint="if it is a web page or an archive, name its git address or give the archive's full name",
+            )
         raise await _no_revision(git, url, "HEAD")
     if revision.startswith("-"):
         raise await _no_revision(git, url, revision)

@@ -56,6 +56,7 @@ async def copy_folder(folder: Path, target: Path, scratch: Path, limits: RepoLim
             f"{folder} holds no files" + (" that git does not ignore" if listing.histories else ""),
             hint="name the folder that holds the project",
         )
+    listing.check_depth()
     times = await to_thread.run_sync(_copy, folder, target, listing, limits)
     for place, gitdir in listing.histories:
         settings = await plain_settings(Git(folder / place, scratch), gitdir)

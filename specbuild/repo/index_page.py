@@ -49,7 +49,7 @@ class IndexFile:
 
 
 def parse_page(body: bytes, content_type: str, url: str) -> list[IndexFile]:
-    """The files on an index's page. Raises ValueError, KeyError, TypeError or AttributeError for one that makes no sense."""
+    """The files on an index's page. Raises what bad data raises: ValueError, KeyError, TypeError, AttributeError."""
     if "json" in content_type:
         return list(_json_files(json.loads(body), url))
     parser = _Links(url)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from specbuild.errors import RepoToolMissingError
+from specbuild.errors import RepoTooLargeError, RepoToolMissingError
 from specbuild.repo.git import Git, GitFailed
 from specbuild.repo.gitdir import GitDir, locate
 
@@ -17,6 +17,9 @@ JUNK = frozenset({
     ".pixi", ".pytest_cache", ".ruff_cache", ".tox", ".venv", "__pycache__", "__pypackages__", "node_modules",
 })  # fmt: skip
 """Folders that tools make and that are no source. Any folder with a `pyvenv.cfg` is left out too."""
+
+DEEPEST = 400
+"""Folders within folders."""
 
 
 @dataclass(slots=True)
@@ -43,6 +46,11 @@ class Listing:
             return tuple(self.notes)
         shown = ", ".join(sorted(self.left_out)[:8]) + (", …" if len(self.left_out) > 8 else "")
         return (*self.notes, f"left out of the copy, as no source: {shown}")
+
+    def check_depth(self) -> None:
+        """Raise RepoTooLargeError for paths on which other programs, Python's own `rmtree` among them, would fail."""
+        for path in self.paths:
+            _check_depth(path)
 
 
 async def list_folder(folder: Path, scratch: Path, avoid: Path) -> Listing:
@@ -127,9 +135,15 @@ async def _list_plain(folder: Path, avoid: Path, note: str) -> Listing:
     return listing
 
 
+def _check_depth(path: str) -> None:
+    if path.count("/") > DEEPEST:
+        raise RepoTooLargeError(f"the source tree is nested deeper than {DEEPEST} folders: {path[:80]}…")
+
+
 def _walk(root: Path, avoid: Path, listing: Listing) -> None:
     for folder, folders, files in os.walk(root):
         prefix = "" if folder == str(root) else f"{os.path.relpath(folder, root)}/"
+        _check_depth(prefix)
         links = [name for name in folders if os.path.islink(f"{folder}/{name}")]  # noqa: PTH114
         junk = [name for name in folders if name not in links and _is_junk(f"{folder}/{name}", name)]
         listing.left_out.extend(prefix + name for name in junk)
