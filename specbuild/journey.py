@@ -252,9 +252,7 @@ async def _lock(opened: OpenEnvironment, backend: Backend) -> tuple[Package, ...
     surroundings = Surroundings.of(opened.settings)
     checkpoint = await opened.checkpoint(backend)
     async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
-        return await read_lock(
-            sandbox, lambda step: surroundings.command(step, opened.committed().base), opened.committed()
-        )
+        return await read_lock(sandbox, lambda step: surroundings.command(step, recipe.base), recipe)
 
 
 def _entry(name: str, candidate: Candidate, order: int) -> Entry:

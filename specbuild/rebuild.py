@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from specbuild.account import last_lines
 from specbuild.recipe import Recipe
 from specbuild.sandbox.contract import Backend, Completed, Limits, LineSink
+from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.speculate import Workshop
 from specbuild.verify.verdict import Verdict
 
@@ -25,7 +27,7 @@ async def rebuild(
     A Step that fails makes the Verdict not ok. Raises SandboxError for trouble of our own.
     """
     base = await workshop.provide(recipe.base)
-    async with backend.fork(base, limits=limits) as sandbox:
+    async with backend.fork(base, limits=replace(limits, cpu_weight=LEADER_WEIGHT)) as sandbox:
         for number, step in enumerate(recipe.steps, 1):
             log = logs / f"replay-{number}.log" if logs else None
             done = await workshop.run_step(sandbox, step, on_line=on_line, log=log)
