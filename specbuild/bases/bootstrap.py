@@ -42,8 +42,6 @@ rm -f "$root"/etc/resolv.conf "$root"/etc/hostname "$root"/etc/hosts
 echo localhost > "$root/etc/hostname"
 printf '127.0.0.1\\tlocalhost\\n::1\\tlocalhost ip6-localhost ip6-loopback\\n' > "$root/etc/hosts"
 chmod 644 "$root/etc/resolv.conf" "$root/etc/hostname" "$root/etc/hosts"
-printf '#!/bin/sh\\nexit 101\\n' > "$root/usr/sbin/policy-rc.d"
-chmod 755 "$root/usr/sbin/policy-rc.d"
 echo force-unsafe-io > "$root/etc/dpkg/dpkg.cfg.d/specbuild"
 cat > "$root/etc/apt/apt.conf.d/90specbuild" <<'END'
 APT::Keep-Downloaded-Packages "false";
@@ -56,8 +54,12 @@ rm -rf "$root"/var/log/apt "$root"/var/log/*.log "$root"/var/cache/debconf/*-old
 """
 """Run with the new root as its first argument, by its own root user.
 
-The files have the names and meanings of what container images carry: see policy-rc.d's interface
-(invoke-rc.d(8): 101 is "action forbidden by policy"), dpkg(1) on force-unsafe-io, apt.conf(5).
+The files mean what those of container images mean: see dpkg(1) on force-unsafe-io, apt.conf(5).
+"""
+
+POLICY = ("usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n")
+"""Path and content of the program that keeps installations from starting services (invoke-rc.d(8): 101 is "action
+forbidden by policy"). mmdebstrap removes its own at the end, so the caller adds this one to the archive.
 """
 
 

@@ -164,6 +164,7 @@ class DebianBases:
         archive = work / "root.tar"
         text = log.read_text(encoding="utf-8", errors="replace")
         inside = sources or _sources_of(text)
+        add_file(archive, *bootstrap.POLICY, mtime=release.epoch, mode=0o755)
         record = Record(
             name=PREFIX + release.name,
             architecture=_architecture(),

@@ -54,12 +54,15 @@ class HostBases:
     async def resolve(self, base: str) -> BaseRef:
         """The reference of the present state of the system, by its release, packages and interpreters."""
         del base
-        return await anyio.to_thread.run_sync(self._resolve)
+        ref = await anyio.to_thread.run_sync(self._resolve)
+        self._tell_hidden(self._masked())
+        return ref
 
     async def provide(self, ref: BaseRef, backend: Backend) -> Checkpoint:
         """The running system as a Checkpoint of `backend`.
 
-        Raises BaseUnavailableError where it is not on one filesystem, or the backend cannot use it.
+        Raises BaseUnavailableError where the system has changed since, is not on one filesystem, or the backend cannot
+        use it.
         """
         key = checkpoint_root(ref)
         if found := await backend.find(key):
@@ -70,6 +73,11 @@ class HostBases:
                 " the root does not show",
                 hint="use a portable base: --base debian:bookworm",
             )
+        if (await anyio.to_thread.run_sync(self._resolve)).digest != ref.digest:
+            raise BaseUnavailableError(
+                "the running system is not what it was: packages, interpreters or what has to be masked have changed",
+                hint="build again; an environment on a portable base can be replayed at any time",
+            )
         return await backend.import_base(key, HostRoot(await anyio.to_thread.run_sync(self._masked)))
 
     def _masked(self) -> tuple[str, ...]:
@@ -78,7 +86,6 @@ class HostBases:
     def _resolve(self) -> BaseRef:
         masked = self._masked()
         interpreters = _interpreters(self._machine, masked)
-        self._tell_hidden(masked)
         release = self._machine.os_release()
         parts = [self._machine.text("/etc/os-release"), *map(self._state, _PACKAGE_DATABASES), *interpreters, *masked]
         return BaseRef(

@@ -28,11 +28,11 @@ def _package(stanza: str) -> tuple[str, str]:
     return fields["Package"], fields["Version"]
 
 
-def add_file(path: Path, name: str, text: str, *, mtime: int) -> None:
-    """Append a file of root's, readable by all, to an archive that is not compressed. Its folder must be in it."""
+def add_file(path: Path, name: str, text: str, *, mtime: int, mode: int = 0o644) -> None:
+    """Append a file of root's to an archive that is not compressed. Its folder must be in it."""
     data = text.encode()
     member = tarfile.TarInfo(f"./{name}")
-    member.size, member.mode, member.mtime = len(data), 0o644, mtime
+    member.size, member.mode, member.mtime = len(data), mode, mtime
     member.uname = member.gname = "root"
     with tarfile.open(path, "a:", format=tarfile.PAX_FORMAT) as archive:
         archive.addfile(member, io.BytesIO(data))

@@ -8,6 +8,8 @@ import pytest
 
 from specbuild.bases.host import HostBases
 from specbuild.bases.masks import Machine, masks, outermost
+from specbuild.errors import BaseUnavailableError
+from specbuild.sandbox.overlay import OverlayBackend
 
 
 @pytest.fixture
@@ -94,6 +96,14 @@ async def test_another_mask_is_another_base(tmp_path: Path) -> None:
     private.mkdir(parents=True)
     root = Path("/usr/lib")
     assert (await HostBases().resolve("host")).digest != (await HostBases(private=[root]).resolve("host")).digest
+
+
+async def test_a_system_that_has_changed_is_not_given_for_the_one_before(tmp_path: Path) -> None:
+    now = await HostBases().resolve("host")
+    before = now.model_copy(update={"digest": "sha256:0"})
+    async with OverlayBackend(tmp_path / "store") as backend:
+        with pytest.raises(BaseUnavailableError, match="not what it was"):
+            await HostBases().provide(before, backend)
 
 
 async def test_a_hidden_interpreter_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,8 @@ def test_an_unknown_cache_lists_the_known_ones(tmp_path: Path) -> None:
 
 def test_any_number_of_builds_may_make_the_folder_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda _: cache_binds(("uv", "pip"), tmp_path, base=PORTABLE), range(64)))
+        calls = [pool.submit(cache_binds, ("uv", "pip"), tmp_path, base=PORTABLE) for _ in range(64)]
+        found = [call.result() for call in calls]
     assert all(each == found[0] for each in found)
     assert not list(tmp_path.rglob(".uv.*"))
 
