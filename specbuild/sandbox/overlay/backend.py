@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import anyio
@@ -12,8 +13,9 @@ import anyio
 from specbuild.errors import BaseUnavailableError
 from specbuild.sandbox.contract import BaseSource, Checkpoint, HostRoot, Limits, Probe, RootfsTar, Sandbox
 from specbuild.sandbox.limits import Controller, detect
-from specbuild.sandbox.overlay import bwrap, idmap, seccomp
+from specbuild.sandbox.overlay import bwrap, host, idmap, reap, seccomp
 from specbuild.sandbox.overlay.client import HelperClient, WorkError
+from specbuild.sandbox.overlay.probe import look
 from specbuild.sandbox.overlay.sandbox import Machine, OverlaySandbox
 from specbuild.sandbox.overlay.store import Layer, Realm, Store
 
@@ -31,16 +33,35 @@ class OverlayBackend:
     def __init__(self, root: Path, *, unprivileged: bool | None = None) -> None:
         self.root = root.absolute()
         self.unprivileged = os.geteuid() != 0 if unprivileged is None else unprivileged
-        self._ids = idmap.choose(unprivileged=self.unprivileged)
-        self._store = Store(self.root, owner=None if self.unprivileged else self._ids.root)
+        self.ids = idmap.choose(unprivileged=self.unprivileged)
+        self._store = Store(self.root, owner=None if self.unprivileged else self.ids.root)
         self._machines: dict[Realm, Machine] = {}
         self._lock = anyio.Lock()
         self._controller: Controller | None = None
 
     async def __aenter__(self) -> OverlayBackend:
-        self._machines.clear()
-        await anyio.to_thread.run_sync(self._store.open, {"pid": os.getpid()})
+        await anyio.to_thread.run_sync(self._store.open, self._about())
+        try:
+            await self._trash(await anyio.to_thread.run_sync(reap.reap, self._store))
+        except BaseException:
+            await self.__aexit__()
+            raise
         return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a session is open."""
+        return self._store.is_open
+
+    def _about(self) -> dict[str, object]:
+        """What a reaper needs to know."""
+        helpers = [machine.helper.pid for machine in self._machines.values()]
+        return {"pid": os.getpid(), "helpers": [(pid, reap.start_time(pid)) for pid in helpers]}
+
+    async def _trash(self, trash: dict[Realm, list[str]]) -> None:
+        for realm, paths in trash.items():
+            if paths:
+                await (await self._machine(realm)).helper.trash(paths)
 
     async def __aexit__(self, *exc: object) -> None:
         with anyio.CancelScope(shield=True):  # bounded: each part has its own limit
@@ -58,9 +79,7 @@ class OverlayBackend:
         """Give up what nobody else needs, and wait until it is gone."""
         trash = await anyio.to_thread.run_sync(lambda: self._store.collect(bases=False, ending=True))
         with anyio.move_on_after(_SETTLE_WITHIN):
-            for realm, paths in trash.items():
-                if paths:
-                    await (await self._machine(realm)).helper.trash(paths)
+            await self._trash(trash)
             for machine in self._machines.values():
                 await machine.helper.settle()
 
@@ -69,26 +88,27 @@ class OverlayBackend:
         async with self._lock:
             if realm not in self._machines:
                 self._machines[realm] = await self._start_machine(realm)
+                self._store.describe(self._about())
         return self._machines[realm]
 
     async def _start_machine(self, realm: Realm) -> Machine:
         if self._controller is None:
             self._controller = await anyio.to_thread.run_sync(detect)
         program = await anyio.to_thread.run_sync(bwrap.find)
-        ids = self._ids if realm is Realm.MAPPED or self.unprivileged else None
+        ids = self.ids if realm is Realm.MAPPED or self.unprivileged else None
         folder = self._store.realm(realm)
-        complaints = self.root / "sessions" / f"{self._store.session}.{realm}.log"
+        complaints = self.root / "logs" / f"{self._store.session}.{realm}"
         helper = await HelperClient.start(folder, ids, program, complaints)
         mapped = ids is not None and ids.direct
         userns = os.open(f"/proc/{helper.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC) if mapped else None
-        owner = self._ids.root if mapped else None
+        owner = self.ids.root if mapped else None
         return Machine(
             self._store, realm, helper, self._controller, seccomp.program(), folder=folder, userns=userns, owner=owner
         )
 
     async def probe(self) -> Probe:
-        """Fork, run, freeze and discard for real."""
-        raise NotImplementedError
+        """Fork, run, freeze and discard for real; opens a session of its own if none is."""
+        return Probe(self.name, await look(self))
 
     async def find(self, key: str) -> Checkpoint | None:
         """The Checkpoint of that key, leased to this session."""
@@ -102,24 +122,52 @@ class OverlayBackend:
         match source:
             case RootfsTar(path):
                 return await self._import_tar(key, path)
-            case HostRoot():
-                raise BaseUnavailableError("not yet")
+            case HostRoot(masked):
+                return await self._import_host(key, masked)
+
+    async def _import_host(self, key: str, masked: tuple[str, ...]) -> Checkpoint:
+        if self.unprivileged:
+            raise BaseUnavailableError(
+                "the running system can be a base for root only: the kernel does not let an ordinary user lay an "
+                "overlay over a root filesystem with others mounted in it, and its files would belong to nobody",
+                hint="use a portable base, such as debian:bookworm",
+            )
+        host.check_mounts(masked)
+        entries = await anyio.to_thread.run_sync(host.masks, [*masked, str(self.root)])
+
+        async def fill(helper: HelperClient, diff: str) -> None:
+            await helper.work("mask", root=diff, entries=[asdict(entry) for entry in entries])
+
+        return await self._new_base(Layer(key, None, 1, 0, Realm.HOST, ("/",)), fill)
 
     async def _import_tar(self, key: str, path: Path) -> Checkpoint:
-        machine = await self._machine(Realm.MAPPED)
-        name = await anyio.to_thread.run_sync(self._store.new_live, Realm.MAPPED)
         try:
             with path.open("rb") as archive:
-                await machine.helper.work("unpack", [archive.fileno()], root=f"live/{name}/diff")
+                return await self.import_stream(key, archive.fileno(), None)
+        except OSError as error:
+            raise BaseUnavailableError(f"the base {path} cannot be read: {error}") from error
+
+    async def import_stream(self, key: str, fd: int, parent: str | None) -> Checkpoint:
+        """A tar archive; with a `parent`, in name only, it is no base and lasts no longer than the session."""
+
+        async def fill(helper: HelperClient, diff: str) -> None:
+            await helper.work("unpack", [fd], root=diff)
+
+        return await self._new_base(Layer(key, parent, 1, 0, Realm.MAPPED, ()), fill)
+
+    async def _new_base(self, layer: Layer, fill: Callable[[HelperClient, str], Awaitable[None]]) -> Checkpoint:
+        machine = await self._machine(layer.realm)
+        name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm)
+        try:
+            await fill(machine.helper, f"live/{name}/diff")
             size = await machine.helper.work("measure", path=f"live/{name}/diff")
         except (OSError, WorkError) as error:
             await self._give_up(machine, name)
-            raise BaseUnavailableError(f"the base {path} cannot be unpacked: {error}") from error
+            raise BaseUnavailableError(f"the base cannot be made: {error}") from error
         except BaseException:
             await self._give_up(machine, name)
             raise
-        layer = Layer(key, None, 1, size, Realm.MAPPED, ())
-        frozen, trash = await anyio.to_thread.run_sync(self._store.freeze, name, layer)
+        frozen, trash = await anyio.to_thread.run_sync(self._store.freeze, name, replace(layer, size_bytes=size))
         await machine.helper.trash(trash)
         return frozen.checkpoint
 
@@ -135,14 +183,47 @@ class OverlayBackend:
     async def _fork(self, parent: Checkpoint, limits: Limits) -> AsyncGenerator[Sandbox, None]:
         layer = await anyio.to_thread.run_sync(self._store.require, parent.key)
         machine = await self._machine(layer.realm)
-        lowers = self._store.stack_on(layer)
-        name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm)
+        lowers = await self._lowers(machine, layer)
+        name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm, f"{layer.folder}/diff")
         sandbox = OverlaySandbox(machine, layer, name, lowers, limits)
         try:
             yield sandbox
         finally:
             with anyio.move_on_after(_DISCARD_WITHIN, shield=True):
                 await sandbox.discard()
+
+    async def _lowers(self, machine: Machine, layer: Layer) -> tuple[str, ...]:
+        """The layers under a Sandbox, merged into two when they have become too many."""
+        lowers = self._store.stack_on(layer)
+        if len(lowers) <= FLATTEN_AT:
+            return lowers
+        name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm)
+        try:
+            await machine.helper.work("flatten", layers=lowers[1:], target=f"live/{name}/diff")
+        except WorkError as error:
+            await self._give_up(machine, name)
+            raise StoreError(f"the layers of {layer.key} cannot be merged: {error}") from error
+        except BaseException:
+            await self._give_up(machine, name)
+            raise
+        await machine.helper.trash(await anyio.to_thread.run_sync(self._store.add_flat, layer, f"live/{name}/diff"))
+        return self._store.stack_on(layer)
+
+    async def rootfs_chain(self, key: str) -> list[Path]:
+        """The layers of a Checkpoint, lowest first: overlay folders with `user.overlay.*` attributes, or `/`.
+
+        Raises StoreError for an unknown key.
+        """
+        layer = await anyio.to_thread.run_sync(self._store.require, key)
+        return [self._store.realm(layer.realm) / path for path in self._store.stack_on(layer)]
+
+    async def keys(self) -> list[str]:
+        """All Checkpoints in the store."""
+        return [layer.key for layer in await anyio.to_thread.run_sync(self._store.layers)]
+
+    async def size_bytes(self) -> int:
+        """Bytes of all Checkpoints in the store."""
+        return await anyio.to_thread.run_sync(self._store.size_bytes)
 
     async def keep(self, key: str, name: str) -> None:
         """Keep a Checkpoint and its chain beyond this session under a name."""

@@ -24,6 +24,7 @@ import selectors
 import signal
 import socket
 import sys
+import tarfile
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -325,7 +326,8 @@ def _worked(message: wire.Message, fds: list[int]) -> wire.Message:
     try:
         return {"result": workers.WORKERS[message["name"]](fds, **message["arguments"])}
     except Exception as error:  # noqa: BLE001 - told to the engine
-        traceback.print_exc()
+        if not isinstance(error, OSError | OverflowError | tarfile.TarError):
+            traceback.print_exc()
         return failure(error)
 
 

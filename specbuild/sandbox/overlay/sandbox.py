@@ -342,7 +342,7 @@ def _verdict(reply: wire.Message, watch: Watch, group: Group, tail: str) -> tupl
     if not reply["ran"]:
         return End.EXITED, _not_run(tail), tail.strip()
     # A shell reports a signal that killed its child in the same way, and bubblewrap is such a parent.
-    return (End.SIGNALLED if code > 128 else End.EXITED), code, ""
+    return (End.SIGNALLED if 128 < code <= 192 else End.EXITED), code, ""
 
 
 def _not_run(tail: str) -> int:
@@ -354,7 +354,11 @@ def _not_run(tail: str) -> int:
 
 
 def _file_error(error: BaseException, path: str) -> Exception:
-    kinds: dict[str, type[OSError]] = {"FileNotFoundError": FileNotFoundError, "IsADirectoryError": IsADirectoryError}
+    kinds: dict[str, type[OSError]] = {
+        "FileNotFoundError": FileNotFoundError,
+        "IsADirectoryError": IsADirectoryError,
+        "NotADirectoryError": FileNotFoundError,  # a file where a folder would have to be
+    }
     if isinstance(error, WorkError) and error.kind in kinds:
         return kinds[error.kind](error.number, os.strerror(error.number or 0), path)
     return SandboxError(f"{path} in the sandbox: {error}")

@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specbuild.sandbox.overlay import kernel
 
@@ -20,6 +20,8 @@ STAGE = "/tmp"  # noqa: S108 - a private mount over it, see above
 ROOT = f"{STAGE}/root"
 """Where the merged root filesystem of a Command is mounted."""
 BINDS = f"{STAGE}/binds"
+HOST = f"{STAGE}/host"
+"""Where the host's root is mounted once more, to be a lower layer."""
 EMPTY_FILE = f"{STAGE}/empty-file"
 EMPTY_FOLDER = f"{STAGE}/empty-folder"
 
@@ -47,14 +49,21 @@ def prepare() -> int:
     kernel.mount("none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
     covered = os.open(STAGE, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     kernel.mount("tmpfs", STAGE, "tmpfs", kernel.MS_NODEV | kernel.MS_NOSUID, "mode=755")
-    for folder in (ROOT, BINDS, EMPTY_FOLDER):
+    for folder in (ROOT, BINDS, HOST, EMPTY_FOLDER):
         os.mkdir(folder, 0o755)  # noqa: PTH102 - pathlib costs the helper its start-up time
     os.close(os.open(EMPTY_FILE, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o444))
     return covered
 
 
 def mount_stack(stack: Stack, target: str = ROOT) -> None:
-    """Mount `stack` at `target`. Raises OSError."""
+    """Mount `stack` at `target`. Raises OSError.
+
+    The host's root as a lower layer is an overlay of its own: the kernel refuses (ELOOP) a lower layer that lies inside
+    of another, as every layer of a store on the root filesystem would.
+    """
+    if stack.lowers[0] == "/" and target != HOST:
+        mount_stack(Stack(("/", EMPTY_FOLDER)), HOST)
+        stack = replace(stack, lowers=(HOST, *stack.lowers[1:]))
     try:
         _mount_by_descriptor(stack, target)
     except OSError as error:

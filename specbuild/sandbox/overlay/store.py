@@ -3,6 +3,7 @@
     ROOT/lock                  flock, held for every change
     ROOT/sessions/SESSION      one file a session, flock'ed for as long as its engine lives; says who that is
     ROOT/leases/SESSION/KEY    Checkpoints that a session uses
+    ROOT/logs/                 what helpers complain about, while their session lasts
     ROOT/kept/NAME             a Checkpoint that is kept under a name; the file holds its key
     ROOT/REALM/layers/KEY/     meta.json and diff/, never changed; flat/ is made beside them for deep chains
     ROOT/REALM/live/SANDBOX/   diff/ (the upper) and one work folder a Command
@@ -22,9 +23,12 @@ import fcntl
 import hashlib
 import json
 import os
+import posixpath
 import re
 import secrets
 import shutil
+import stat
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -94,6 +98,12 @@ class Store:
         self._session_fd: int | None = None
         self._leased: dict[str, Layer] = {}
         self._count = 0
+        self._counting = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this is in a session."""
+        return self._session_fd is not None
 
     def realm(self, realm: Realm) -> Path:
         """The folder of a realm, which is the current folder of its helper."""
@@ -103,6 +113,7 @@ class Store:
         """Begin a session: `about` is written down for whoever finds the session dead. Raises StoreError."""
         try:
             self._make_folders()
+            self._check_owner()
             self.session = secrets.token_hex(5)
             with self.locked():
                 fd = os.open(self.root / "sessions" / self.session, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC)
@@ -131,10 +142,12 @@ class Store:
     def end_session(self, session: str) -> None:
         """Drop what a session has in the tables. The lock is held."""
         shutil.rmtree(self.root / "leases" / session, ignore_errors=True)
+        for log in (self.root / "logs").glob(f"{session}.*"):
+            log.unlink(missing_ok=True)
         (self.root / "sessions" / session).unlink(missing_ok=True)
 
     def _make_folders(self) -> None:
-        for name in ("sessions", "leases", "kept"):
+        for name in ("sessions", "leases", "kept", "logs"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         for realm in Realm:
             for folder in (self.realm(realm), *(self.realm(realm) / name for name in ("layers", "live", "trash"))):
@@ -142,6 +155,15 @@ class Store:
                     folder.mkdir(0o700)
                     if realm is Realm.MAPPED and self.owner is not None:
                         os.chown(folder, self.owner, self.owner)
+
+    def _check_owner(self) -> None:
+        found = self.realm(Realm.MAPPED).stat().st_uid
+        expected = os.geteuid() if self.owner is None else self.owner
+        if found != expected:
+            raise StoreError(
+                f"the store {self.root} was made for sandboxes of the host's user id {found}, not {expected}",
+                hint="use another `cache_dir`, or remove this one as the user who made it",
+            )
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -165,6 +187,21 @@ class Store:
                 self._lease(layer)
         return layer
 
+    def flat(self, layer: Layer) -> Path:
+        """Where the merge of a layer with those below it is put."""
+        return self.realm(layer.realm) / layer.folder / "flat"
+
+    def add_flat(self, layer: Layer, made: str) -> list[str]:
+        """Put a merge in its place, from `made`, a live folder's path in the realm; what is trash then."""
+        with self.locked():
+            if not self.flat(layer).exists():
+                (self.realm(layer.realm) / made).rename(self.flat(layer))
+        return [self.to_trash(layer.realm, posixpath.dirname(made))]
+
+    def size_bytes(self) -> int:
+        """Bytes of all layers."""
+        return sum(layer.size_bytes for layer in self.layers())
+
     def require(self, key: str) -> Layer:
         """As `find`. Raises StoreError where there is none."""
         layer = self.find(key)
@@ -186,7 +223,7 @@ class Store:
 
     def stack_on(self, parent: Layer) -> tuple[str, ...]:
         """The lower layers of a Sandbox on `parent`, lowest first."""
-        if (self.realm(parent.realm) / parent.folder / "flat").exists():
+        if self.flat(parent).exists():
             return (parent.below[0], f"{parent.folder}/flat")
         return (*parent.below, f"{parent.folder}/diff")
 
@@ -198,16 +235,27 @@ class Store:
 
     # Live folders
 
-    def new_live(self, realm: Realm) -> str:
-        """Make the live folder of a new Sandbox; its id, unique on this machine."""
-        self._count += 1
-        name = f"{self.session}-{self._count}"
+    def new_live(self, realm: Realm, below: str | None = None) -> str:
+        """Make the live folder of a new Sandbox on the layer `below`; its id, unique on this machine."""
+        with self._counting:
+            self._count += 1
+            name = f"{self.session}.{self._count}"
         folder = self.realm(realm) / "live" / name
         for path in (folder, folder / "diff"):
             path.mkdir()
             path.chmod(0o755)
             self._own(realm, path)
+        if below is not None:
+            self._look_like(folder / "diff", self.realm(realm) / below)
         return name
+
+    def _look_like(self, upper: Path, below: Path) -> None:
+        """Give an upper the attributes of the root folder below it, which the kernel does for all other folders."""
+        info = below.stat()
+        with contextlib.suppress(PermissionError):  # given to somebody else by a Sandbox of an ordinary user
+            os.chown(upper, info.st_uid, info.st_gid)
+            upper.chmod(stat.S_IMODE(info.st_mode))
+            os.utime(upper, ns=(info.st_atime_ns, info.st_mtime_ns))
 
     def new_work(self, realm: Realm, sandbox: str, number: int) -> str:
         """A work folder, which `volatile` lets nobody mount twice; relative to the realm."""
@@ -249,7 +297,7 @@ class Store:
             raise StoreError(
                 f"{folder} is not removed: {mounts[0]} is mounted below it", hint=f"umount {mounts[0]}, then try again"
             )
-        name = f"trash/{secrets.token_hex(8)}"
+        name = f"trash/{self.session}.{secrets.token_hex(8)}"
         folder.rename(self.realm(realm) / name)
         return name
 

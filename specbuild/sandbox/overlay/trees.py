@@ -11,7 +11,7 @@ import os
 import stat
 import tarfile
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, Any
 
 with contextlib.suppress(ImportError):  # what tarfile would only import when it meets such an archive
     import bz2 as _bz2  # noqa: F401
@@ -99,39 +99,63 @@ def _set_xattrs(member: tarfile.TarInfo, path: str) -> None:
 
 
 def remove(path: str) -> int:
-    """Remove a tree without following links or leaving its filesystem; bytes freed. Missing is fine."""
+    """Remove a tree without following links or leaving its filesystem; bytes freed. Missing is fine.
+
+    What lies deeper than a process may open folders is moved up beside the tree first, and removed after it.
+    """
+    folder = os.path.dirname(path) or "."
     try:
-        parent = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
         return 0
     try:
-        device = os.fstat(parent).st_dev
-        return _remove_entry(parent, os.path.basename(path), device)
+        removal = _Removal(parent, os.path.basename(path))
+        return removal.run()
     finally:
         os.close(parent)
 
 
-def _remove_entry(parent: int, name: str, device: int) -> int:
-    try:
-        info = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return 0
-    if info.st_dev != device:
-        raise OSError(f"{name}: another filesystem is mounted there")
-    if not stat.S_ISDIR(info.st_mode):
-        os.unlink(name, dir_fd=parent)
-        return info.st_blocks * 512 if info.st_nlink == 1 else 0
-    freed = info.st_blocks * 512
-    folder = _open_folder(parent, name)
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries]
-        for child in names:
-            freed += _remove_entry(folder, child, device)
-    finally:
-        os.close(folder)
-    os.rmdir(name, dir_fd=parent)
-    return freed
+class _Removal:
+    def __init__(self, parent: int, name: str) -> None:
+        self.parent = parent
+        self.name = name
+        self.device = os.fstat(parent).st_dev
+        self.pending = [name]
+        self.moved = 0
+
+    def run(self) -> int:
+        freed = 0
+        while self.pending:
+            freed += self._entry(self.parent, self.pending.pop(), 0)
+        return freed
+
+    def _entry(self, parent: int, name: str, depth: int) -> int:
+        try:
+            info = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return 0
+        if info.st_dev != self.device:
+            raise OSError(f"{name}: another filesystem is mounted there")
+        if not stat.S_ISDIR(info.st_mode):
+            os.unlink(name, dir_fd=parent)
+            return info.st_blocks * 512 if info.st_nlink == 1 else 0
+        if depth > _DEEPEST:
+            self.moved += 1
+            aside = f"{self.name}.deep{self.moved}"
+            os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=self.parent)
+            self.pending.append(aside)
+            return 0
+        folder = _open_folder(parent, name)
+        try:
+            freed = sum(self._entry(folder, child, depth + 1) for child in os.listdir(folder))
+        finally:
+            os.close(folder)
+        os.rmdir(name, dir_fd=parent)
+        return info.st_blocks * 512 + freed
+
+
+_DEEPEST = 200
+"""Folders held open at once; a process may have 1,024 descriptors, and Python nests as many calls."""
 
 
 def _open_folder(parent: int, name: str) -> int:
@@ -159,7 +183,8 @@ def measure(path: str) -> int:
 def _walk(path: str) -> Iterator[os.stat_result]:
     pending = [path]
     while pending:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(pending.pop()) as entries:
+        # What has gone meanwhile, and what lies deeper than a path can be long, counts for nothing.
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
                     yield entry.stat(follow_symlinks=False)
@@ -272,3 +297,21 @@ def ready_for_covers() -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+
+
+def mask(layer: str, entries: list[dict[str, Any]]) -> None:
+    """Fill a layer with `host.Mask` entries."""
+    for entry in entries:
+        path = layer + entry["path"]
+        match entry["kind"]:
+            case "nothing":
+                os.mknod(path, stat.S_IFCHR, os.makedev(0, 0))
+                continue
+            case "file":
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            case kind:
+                os.mkdir(path)
+                if kind == "folder":
+                    os.setxattr(path, OPAQUE, b"y")
+        os.chown(path, entry["uid"], entry["gid"])
+        os.chmod(path, entry["mode"])

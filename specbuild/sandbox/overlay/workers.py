@@ -47,6 +47,11 @@ def unpack(fds: list[int], *, root: str) -> None:
         trees.ready_for_covers()
 
 
+def mask(fds: list[int], *, root: str, entries: list[dict[str, Any]]) -> None:
+    """What hides host paths into a new layer."""
+    trees.mask(root, entries)
+
+
 def copy_in(fds: list[int], *, stack: dict[str, Any], target: str) -> None:
     """A tar stream into a folder of a Sandbox, owned by its root."""
     with os.fdopen(fds[0], "rb", buffering=1 << 20) as archive:
@@ -86,5 +91,5 @@ def flatten(fds: list[int], *, layers: list[str], target: str) -> None:
 
 
 WORKERS: dict[str, Callable[..., Any]] = {
-    work.__name__: work for work in (unpack, copy_in, write, read, remove, measure, flatten)
+    work.__name__: work for work in (unpack, mask, copy_in, write, read, remove, measure, flatten)
 }
