@@ -27,9 +27,6 @@ DISK_NEEDED = 5 << 30
 MEMORY_NEEDED = 1 << 30
 """Bytes that should be available; compilers and test suites need more."""
 
-OLDEST_KERNEL = (5, 11)
-"""Overlays can be mounted in user namespaces since Linux 5.11."""
-
 _NO_STORE = {"overlay", "overlayfs", "nfs", "nfs4", "cifs", "smb3", "9p", "vfat", "exfat", "fuse.sshfs"}
 """Filesystems whose files cannot be the upper layer of an overlay (Linux, filesystems/overlayfs.rst)."""
 
@@ -43,7 +40,7 @@ async def examine(settings: Settings) -> tuple[Finding, ...]:
 
 
 def _machine(settings: Settings) -> list[Finding]:
-    return [_kernel(), *_namespaces(), *_id_ranges(), _cores(), _memory(), _disk(settings.cache_dir)]
+    return [_system(), _cores(), _memory(), _disk(settings.cache_dir)]
 
 
 def _tools(settings: Settings) -> list[Finding]:
@@ -51,7 +48,7 @@ def _tools(settings: Settings) -> list[Finding]:
 
 
 async def _sandboxes(settings: Settings) -> list[Finding]:
-    """The backend's own probe: it forks, runs, freezes and discards."""
+    """The backend's own probe: kernel, namespaces, ids, and a fork that is run, frozen and discarded."""
     try:
         backend = open_backend(settings)
         async with backend:
@@ -62,55 +59,12 @@ async def _sandboxes(settings: Settings) -> list[Finding]:
     return named or [Finding(probe.backend, probe.ok, "a sandbox was forked, run, frozen and discarded")]
 
 
-def _kernel() -> Finding:
-    release = platform.release()
-    numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdecimal())
-    ok = platform.system() == "Linux" and (os.geteuid() == 0 or numbers >= OLDEST_KERNEL)
-    hint = "" if ok else "sandboxes need Linux; without root, version 5.11 or later"
-    return Finding("kernel", ok, f"{platform.system()} {release} {platform.machine()}", hint)
-
-
-def _namespaces() -> Iterator[Finding]:
-    """The switches by which distributions forbid user namespaces to ordinary users."""
-    if (most := _number("/proc/sys/user/max_user_namespaces")) == 0:
-        yield Finding("user namespaces", False, "the kernel allows none", "sysctl user.max_user_namespaces=15000")
-        return
-    if os.geteuid() != 0:
-        for path, bad, setting in (
-            ("/proc/sys/kernel/unprivileged_userns_clone", 0, "kernel.unprivileged_userns_clone=1"),
-            ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
-             "kernel.apparmor_restrict_unprivileged_userns=0"),
-        ):  # fmt: skip
-            if _number(path) == bad:
-                yield Finding("user namespaces", False, f"forbidden to ordinary users by {path}", f"sysctl {setting}")
-                return
-    yield Finding("user namespaces", True, f"allowed, at most {most}" if most else "allowed")
-
-
-def _number(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def _id_ranges() -> Iterator[Finding]:
-    """An ordinary user needs a range of ids for packages that have users of their own; root takes one."""
-    if os.geteuid() == 0:
-        return
-    import pwd
-
-    user = pwd.getpwuid(os.getuid()).pw_name
-    missing = [name for name in ("newuidmap", "newgidmap") if not find_program(name)]
-    if missing:
-        yield Finding("id ranges", False, f"{' and '.join(missing)} are not installed", "apt-get install uidmap")
-        return
-    lines = Machine(Path("/")).text("/etc/subuid").splitlines()
-    owned = [line.split(":") for line in lines if line.split(":")[0] in {user, str(os.getuid())}]
-    count = sum(int(fields[2]) for fields in owned if len(fields) == 3 and fields[2].isdecimal())
-    ok = count >= 65_536
-    hint = "" if ok else f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"
-    yield Finding("id ranges", ok, f"{count} ids for {user} in /etc/subuid", hint)
+def _system() -> Finding:
+    name = Machine(Path("/")).os_release().get("PRETTY_NAME", platform.system())
+    detail = f"{name}, {platform.machine()}, Python {platform.python_version()}"
+    if platform.system() != "Linux":
+        return Finding("system", False, detail, "sandboxes need Linux: use a virtual machine or a container")
+    return Finding("system", True, detail)
 
 
 def _cores() -> Finding:
