@@ -23,7 +23,7 @@ def findings(cache: Path, **given: object) -> dict[str, Finding]:
 def test_everything_that_a_build_needs_is_looked_at(tmp_path: Path) -> None:
     found = findings(tmp_path)
     assert {
-        "kernel",
+        "system",
         "cores",
         "memory",
         "disk",
