@@ -117,10 +117,10 @@ def _checks(base: BaseRef, environment: Environment) -> str:
     lines = ['if [ "$setup" = yes ]', "then"]
     lines += ['    [ "$(id -u)" -eq 0 ] || refuse "this is not root, and steps install packages"']
     if base.release:
-        release = shlex.quote(base.release)
         lines += [
+            f"    wanted={shlex.quote(base.release)}",
             '    release=$(. /etc/os-release 2>/dev/null && printf %s "${VERSION_CODENAME-}") || release=unknown',
-            f'    [ "$release" = {release} ] || refuse "this is the release ${{release:-unknown}}, not {base.release}"',
+            """    [ "$release" = "$wanted" ] || refuse "this is the release ${release:-unknown}, not $wanted\"""",
         ]
     lines += [
         f'    [ ! -e {VENV_DIR} ] || refuse "{VENV_DIR} exists already"',
