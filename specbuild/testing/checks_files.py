@@ -33,7 +33,7 @@ async def a_fork_sees_its_parents_files(trial: Trial) -> None:
 
 async def a_checkpoint_never_changes(trial: Trial) -> None:
     make = "mkdir /d /d/sub; for f in a b c e; do echo $f > /d/$f; done; ln -s a /d/link; chmod 600 /d/b"
-    look = "cd /d; ls -la --time-style=full-iso; cat a b c e link; find . | sort"
+    look = "cd /d; ls -lA --time-style=full-iso; cat a b c e link; find . | sort"
     change = (
         "cd /d; echo more >> a; : > b; rm c; mv e f; chmod 777 b; rm link; ln -s b link; rmdir sub; echo x > new;"
         "touch a; cd /; mv /d /moved; mkdir /d; echo y > /d/a; rm -r /usr/bin/yes"
@@ -128,6 +128,13 @@ async def modes_are_kept(trial: Trial) -> None:
         assert await seen(backend, changed, "stat -c %a /m4755; cat /m0") == "640\nx"
 
 
+async def the_root_folder_keeps_its_mode_and_time(trial: Trial) -> None:
+    async with trial.session() as (backend, base):
+        made = await frozen(backend, base, "chmod 711 /; touch -d '2001-02-03 04:05:06Z' /")
+        again = await frozen(backend, made, "echo x >> /etc/hostname")
+        assert await seen(backend, again, "stat -c '%a %Y' /") == "711 981173106"
+
+
 async def owners_are_kept(trial: Trial) -> None:
     if not trial.owners:
         return
@@ -142,15 +149,18 @@ async def owners_are_kept(trial: Trial) -> None:
 
 
 async def extended_attributes_are_kept(trial: Trial) -> None:
-    numbers = "my ($set, $get) = (`uname -m` =~ /aarch64/) ? (5, 8) : (188, 191); my $v = 'a\\0b'; my $b = ' ' x 64;"
+    numbers = (
+        "my ($set, $get) = (`uname -m` =~ /aarch64/) ? (5, 8) : (188, 191);"
+        "my ($name, $v, $b) = ('user.test', qq(a\\0b), ' ' x 64);"
+    )
     async with trial.session() as (backend, base), backend.fork(base) as box:
         await out(box, "echo x > /f; mkdir /d")
-        write = "for my $p ('/f', '/d') { syscall($set, $p, 'user.test', $v, 3, 0) == 0 or die $! }"
+        write = "for my $p (my @a = ('/f', '/d')) { syscall($set, $p, $name, $v, 3, 0) == 0 or die $! }"
         await out(box, 'perl -e "$1"', numbers + write)
         kept = await box.freeze(new_key())
         async with backend.fork(kept) as fork:
-            each = "my $n = syscall($get, $p, 'user.test', $b, 64); print unpack('H*', substr($b, 0, $n)), ' '"
-            read = f"for my $p ('/f', '/d') {{ {each} }}"
+            each = "my $n = syscall($get, $p, $name, $b, 64); print unpack('H*', substr($b, 0, $n)), ' '"
+            read = f"for my $p (my @a = ('/f', '/d')) {{ {each} }}"
             assert await out(fork, 'echo y >> /f; perl -e "$1"', numbers + read) == "610062 610062"
 
 
@@ -170,12 +180,12 @@ async def any_name_is_a_name(trial: Trial) -> None:
         "n" * 255,
     )
     async with trial.session() as (backend, base), backend.fork(base) as box:
-        await out(box, 'mkdir /n; cd /n; for name; do echo "$name" > "./$name"; done', *names)
+        await out(box, 'mkdir /n; cd /n; for name; do printf %s "$name" > "./$name"; done', *names)
         await out(box, r"cd /n; printf x > ./$(printf '\377\376')")
         kept = await box.freeze(new_key())
         async with backend.fork(kept) as fork:
             read = (
-                'cd /n; for name; do [ "$(cat "./$name")" = "$name" ] || echo "lost $name"; done;'
+                'cd /n; for name; do [ "$(cat "./$name"; echo .)" = "$name." ] || echo "lost $name"; done;'
                 'find . -type f -print0 | tr -cd "\\0" | wc -c'
             )
             assert (await out(fork, read, *names)).split() == [str(len(names) + 1)]
@@ -294,6 +304,7 @@ CHECKS: tuple[Check, ...] = (
     hard_links_are_kept,
     symbolic_links_are_kept_as_they_are,
     modes_are_kept,
+    the_root_folder_keeps_its_mode_and_time,
     owners_are_kept,
     extended_attributes_are_kept,
     any_name_is_a_name,

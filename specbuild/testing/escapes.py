@@ -61,7 +61,8 @@ def system_call(call: str, *arguments: str) -> str:
 
     Arguments are perl expressions: numbers by value, strings as the address of their bytes.
     """
-    return perl(f"my $r = syscall({', '.join([str(number(call)), *arguments])}); {REPORT}")
+    # perl wants what it passes by address to be writable, which literals are not
+    return perl(f"my @a = ({', '.join(arguments)}); my $r = syscall({number(call)}, @a); {REPORT}")
 
 
 REPORT = 'print $r == -1 ? (grep { $!{$_} } keys %!)[0] : "done";'

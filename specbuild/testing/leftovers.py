@@ -16,7 +16,9 @@ _SETTLED = 5.0
 def leftovers(store: Path) -> list[str]:
     """What is left of sessions on `store` while none is open, in words; empty when nothing is."""
     deadline = time.monotonic() + _SETTLED
-    while (found := [*_processes(), *_mounts(store), *_groups(), *_folders(store)]) and time.monotonic() < deadline:
+    while (
+        found := [*_processes(store), *_mounts(store), *_groups(), *_folders(store)]
+    ) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found
 
@@ -51,10 +53,19 @@ def _is_helper(pid: int) -> bool:
     return "specbuild" in _text(f"/proc/{pid}/cmdline")
 
 
-def _processes() -> list[str]:
-    mine = descendants(os.getpid())
-    found = [pid for pid in mine if _is_helper(pid) or _in_sandbox(pid)]
-    return [f"process {pid}: {_text(f'/proc/{pid}/cmdline')!r}" for pid in {*found, *stray_processes()}]
+def _processes(store: Path) -> list[str]:
+    engines = [pid for pid, _ in _parents() if pid != os.getpid() and _works_on(pid, store)]
+    found = {*engines, *(child for pid in engines for child in descendants(pid)), *stray_processes()}
+    return [f"process {pid}: {_text(f'/proc/{pid}/cmdline')!r}" for pid in found]
+
+
+def _works_on(pid: int, store: Path) -> bool:
+    """Whether it is a helper, which works in its store's folder, or an engine that was started for the store."""
+    try:
+        folder = os.readlink(f"/proc/{pid}/cwd")
+    except OSError:  # it has ended meanwhile
+        return False
+    return Path(folder).is_relative_to(store) or f"\0{store}\0" in _text(f"/proc/{pid}/cmdline")
 
 
 def _parents() -> Iterator[tuple[int, int]]:

@@ -158,7 +158,14 @@ def interpreter(user: str | None) -> tuple[str, str]:
     path = os.pathsep.join(dict.fromkeys([str(Path(__file__).parents[2]), *filter(_is_packages, sys.path)]))
     account = pwd.getpwnam(user) if user else None
     for python in (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin")):
-        tried = python and subprocess.run(
+        if python and _works(python, path, account):
+            return python, path
+    raise SandboxError(f"no Python interpreter here can be used by {user}", hint="install python3 outside of any home")
+
+
+def _works(python: str, path: str, account: pwd.struct_passwd | None) -> bool:
+    try:
+        tried = subprocess.run(
             [python, "-c", "import specbuild.testing.remote"],
             user=account.pw_uid if account else None,
             group=account.pw_gid if account else None,
@@ -168,9 +175,9 @@ def interpreter(user: str | None) -> tuple[str, str]:
             capture_output=True,
             check=False,
         )
-        if python and tried and tried.returncode == 0:
-            return python, path
-    raise SandboxError(f"no Python interpreter here can be used by {user}", hint="install python3 outside of any home")
+    except OSError:  # in a folder that the user may not enter
+        return False
+    return tried.returncode == 0
 
 
 def _is_packages(entry: str) -> bool:

@@ -135,10 +135,3 @@ def shared(public: Path) -> Iterator[Path]:
     folder.mkdir()
     yield folder
     shutil.rmtree(folder)
-
-
-@pytest.fixture
-def users_shared(shared: Path) -> Path:
-    """An empty folder that every user may write to."""
-    shared.chmod(0o777)
-    return shared
