@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from specbuild.recipe import UV, Step
 from specbuild.strategies import odds, project, requirements, steps
@@ -66,12 +66,17 @@ class Dated:
         revision = request.facts.revision_date
         if revision is None or revision.value > request.now:
             return
-        needs = Needs.of(request)
-        for site in sites(request)[0]:
-            first, second = _eras(site, revision.value)
-            for rank, (mode, kept) in enumerate(needs.modes):
-                yield from crossed(request, needs, _variant(request, site, needs, first, mode, kept, primary=not rank))
-            yield from crossed(request, needs, _variant(request, site, needs, second, *needs.modes[0]))
+        for needs in Needs.choices(request):
+            for site in sites(request)[0]:
+                for variant in _variants(request, site, needs, revision.value):
+                    yield from crossed(request, needs, variant)
+
+
+def _variants(request: Request, site: Site, needs: Needs, revision: datetime) -> Iterator[Variant]:
+    first, second = _eras(site, revision)
+    for rank, (mode, kept) in enumerate(needs.modes):
+        yield _variant(request, site, needs, first, mode, kept, primary=not rank)
+    yield _variant(request, site, needs, second, *needs.modes[0])
 
 
 def _eras(site: Site, revision: datetime) -> tuple[Era, Era]:
@@ -131,18 +136,12 @@ def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step,
 
 def _cut(day: datetime, era: Era, request: Request) -> str:
     """uv's options for a date, from which what builds need is exempt, or has the era of the build tools."""
-    return " ".join((f"--exclude-newer {_end_of(day)}", *_exempt(era, request)))
+    return " ".join((f"--exclude-newer {steps.end_of(day)}", *_exempt(era, request)))
 
 
 def _exempt(era: Era, request: Request) -> Iterator[str]:
     declared = {requirements.name_of(fact.value) for fact in request.facts.build_requires} - {""}
     names = _BUILD_TOOLS if era.build else sorted({*_BUILD_TOOLS, *declared})
-    until = _end_of(era.build) if era.build else "false"
+    until = steps.end_of(era.build) if era.build else "false"
     for name in names:
         yield f"--exclude-newer-package {name}={until}"
-
-
-def _end_of(moment: datetime) -> str:
-    """The end of that day in UTC; a bare date would be read in the local time zone of the sandbox."""
-    following = moment.astimezone(UTC) + timedelta(days=1)
-    return following.strftime("%Y-%m-%dT00:00:00Z")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from specbuild.recipe import UV, Step
 from specbuild.strategies import odds, project, steps
 from specbuild.strategies.completion import Mode, complete
 from specbuild.strategies.contract import Candidate, Request
-from specbuild.strategies.interpreters import sites
+from specbuild.strategies.interpreters import Site, sites
 from specbuild.strategies.needs import Needs
 from specbuild.strategies.variants import NOTES, Variant, build, crossed, install, listing
 
@@ -20,21 +20,10 @@ class Declared:
 
     def propose(self, request: Request) -> Iterable[Candidate]:
         """One candidate a base, and rivals that differ in what the tests get."""
-        needs = Needs.of(request)
-        revision = request.facts.revision_date
-        chance = odds.newest(revision.value if revision else None, request.now)
-        for site in sites(request)[0]:
-            for rank, (mode, kept) in enumerate(needs.modes):
-                variant = Variant(
-                    name=self.name,
-                    site=site,
-                    odds=chance * kept,
-                    reason="the declared requirements in their newest releases",
-                    inside=newest_steps(request, mode),
-                    mode=mode,
-                    primary=not rank,
-                )
-                yield from crossed(request, needs, variant)
+        for needs in Needs.choices(request):
+            for site in sites(request)[0]:
+                for variant in _newest(request, site, needs):
+                    yield from crossed(request, needs, variant)
 
 
 class LowestDirect:
@@ -57,14 +46,29 @@ class LowestDirect:
             yield from crossed(request, needs, variant)
 
 
-def newest_steps(request: Request, mode: Mode | None = None) -> tuple[Step, ...]:
+def newest_steps(request: Request, mode: Mode | None = None, needs: Needs | None = None) -> tuple[Step, ...]:
     """The Steps inside the tree that install what is declared, newest, and complete it for the tests."""
-    needs = Needs.of(request)
+    chosen = needs or Needs.of(request)
     return (
-        steps.uv(install(needs.texts), "install the newest requirements"),
-        build(request, needs, in_place=project.editable(request.facts)),
-        complete(mode or needs.modes[0][0]),
+        steps.uv(install(chosen.texts), "install the newest requirements"),
+        build(request, chosen, in_place=project.editable(request.facts)),
+        complete(mode or chosen.modes[0][0]),
     )
+
+
+def _newest(request: Request, site: Site, needs: Needs) -> Iterator[Variant]:
+    revision = request.facts.revision_date
+    chance = odds.newest(revision.value if revision else None, request.now)
+    for rank, (mode, kept) in enumerate(needs.modes):
+        yield Variant(
+            name=Declared.name,
+            site=site,
+            odds=chance * kept,
+            reason="the declared requirements in their newest releases",
+            inside=newest_steps(request, mode, needs),
+            mode=mode,
+            primary=not rank,
+        )
 
 
 def _lowest_steps(request: Request, needs: Needs) -> tuple[Step, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 
 from packaging.utils import canonicalize_name
 
@@ -16,6 +17,7 @@ from specbuild.strategies.contract import Candidate, Request
 from specbuild.strategies.interpreters import Site, sites
 from specbuild.strategies.needs import Needs
 from specbuild.strategies.requirements import name_of
+from specbuild.strategies.steps import end_of
 
 _TOOLS = "/opt/locktool"
 """An environment of their own for poetry, pdm and pipenv."""
@@ -38,7 +40,7 @@ class Locked:
         locks = sorted(request.facts.locks, key=lambda lock: (lock.kind == "requirements", lock.evidence.file))
         for lock in _at_root(locks):
             for site in sites(request)[0]:
-                for name, inside, kept in _ways(lock, request):
+                for name, inside, kept in _ways(lock, site, request):
                     yield from candidates(request, _route(request, site, lock, name, inside, kept))
 
 
@@ -55,16 +57,24 @@ def _holds_project(lock: Lock) -> bool:
     return _WHOLE.search(path.lower()) is not None and not _PARTIAL.search(path.lower())
 
 
-def _ways(lock: Lock, request: Request) -> Iterator[tuple[str, tuple[Step, ...], float]]:
+def _ways(lock: Lock, site: Site, request: Request) -> Iterator[tuple[str, tuple[Step, ...], float]]:
     """Names, Steps and kept odds of the ways to install one lock file."""
     if lock.kind == "uv":
         # Extras that conflict with each other make `--all-extras` impossible; the default groups are the rival.
         yield "locked:uv", _uv("--all-extras --all-groups", request), 1.0
         yield "locked:uv-default", _uv("", request), 0.8
-    elif lock.kind in _WAYS:
-        yield f"locked:{lock.kind}", _WAYS[lock.kind](lock, request), 0.9
+    elif lock.kind == "pylock":
+        yield "locked:pylock", _pylock(lock, request), 0.9
     elif lock.kind == "requirements":
         yield f"locked:{lock.evidence.file}", _pinned(lock, request), 0.7
+    elif lock.kind in _BY_TOOL:
+        # A tool of another time reads the file differently, refuses it, or breaks on its own dependencies.
+        revision = request.facts.revision_date
+        if revision:
+            tool = _tool(lock.kind, site.settled(revision.value))
+            yield f"locked:{lock.kind}", _BY_TOOL[lock.kind](lock, request, tool), 0.9
+        tool = _tool(lock.kind, None)
+        yield f"locked:{lock.kind}-newest", _BY_TOOL[lock.kind](lock, request, tool), 0.6
 
 
 def _route(request: Request, site: Site, lock: Lock, name: str, inside: tuple[Step, ...], kept: float) -> Route:
@@ -94,31 +104,36 @@ def _uv(selection: str, request: Request) -> tuple[Step, ...]:
     )
 
 
-def _poetry(lock: Lock, request: Request) -> tuple[Step, ...]:
-    # poetry 1.2 (2022-08) brought groups; with `--all-groups` and `--all-extras` poetry 2 takes them all.
-    install = f"{_TOOLS}/bin/poetry install --no-interaction --all-extras --all-groups"
+def _poetry(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
+    # The two options came with poetry 1.2 and 2.1; before, all groups were installed anyhow.
+    wanted = (
+        "options=\n"
+        "for option in --all-extras --all-groups; do\n"
+        f'  if {_TOOLS}/bin/poetry install --help | grep -q -e "$option"; then options="$options $option"; fi\n'
+        "done\n"
+    )
+    run = f"{wanted}{_TOOLS}/bin/poetry install --no-interaction $options"
     env = (("POETRY_VIRTUALENVS_CREATE", "false"), *project.version_env(request.facts))
     return (
-        steps.uv(f"{_tool('poetry')}\n{install} --no-root", f"install what {lock.evidence.file} says", env=env),
-        steps.uv(install, "install the project", kind=StepKind.BUILD, env=env),
-        *_rest(request),
-    )
-
-
-def _pdm(lock: Lock, request: Request) -> tuple[Step, ...]:
-    sync = f"{_TOOLS}/bin/pdm sync --no-lock --group :all"
-    env = (("PDM_CHECK_UPDATE", "false"), ("PDM_USE_VENV", "true"), *project.version_env(request.facts))
-    env = (*env, ("PDM_IGNORE_SAVED_PYTHON", "1"))
-    return (
-        steps.uv(f"{_tool('pdm')}\n{sync} --no-self", f"install what {lock.evidence.file} says", env=env),
+        steps.uv(f"{tool}\n{run} --no-root", f"install what {lock.evidence.file} says", env=env),
         _project(request),
         *_rest(request),
     )
 
 
-def _pipenv(lock: Lock, request: Request) -> tuple[Step, ...]:
+def _pdm(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
+    run = f"{tool}\n{_TOOLS}/bin/pdm sync --no-self --group :all"
+    env = (("PDM_CHECK_UPDATE", "false"), ("PDM_IGNORE_SAVED_PYTHON", "1"), *project.version_env(request.facts))
+    return (
+        steps.uv(run, f"install what {lock.evidence.file} says", env=env),
+        _project(request),
+        *_rest(request),
+    )
+
+
+def _pipenv(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
     listed = f"mkdir -p {_LISTED.rpartition('/')[0]}\n{_TOOLS}/bin/pipenv requirements --dev > {_LISTED}"
-    run = f"{_tool('pipenv')}\n{listed}\n{UV} pip install --requirements {_LISTED}"
+    run = f"{tool}\n{listed}\n{UV} pip install --requirements {_LISTED}"
     has_project = request.facts.build_backend is not None
     return (
         steps.uv(run, f"install what {lock.evidence.file} says"),
@@ -150,16 +165,17 @@ def _pinned(lock: Lock, request: Request) -> tuple[Step, ...]:
     )
 
 
-_WAYS: dict[str, Callable[[Lock, Request], tuple[Step, ...]]] = {
+_BY_TOOL: dict[str, Callable[[Lock, Request, str], tuple[Step, ...]]] = {
     "poetry": _poetry,
     "pdm": _pdm,
     "pipenv": _pipenv,
-    "pylock": _pylock,
 }
 
 
-def _tool(name: str) -> str:
-    return f"{UV} venv --quiet {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS} {name}"
+def _tool(name: str, until: datetime | None) -> str:
+    """The commands that install a tool, its own requirements being of the same day."""
+    cut = f" --exclude-newer {end_of(until)}" if until else ""
+    return f"{UV} venv --quiet {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS}{cut} {name}"
 
 
 def _project(request: Request) -> Step:

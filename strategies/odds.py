@@ -39,6 +39,9 @@ more is worth more."""
 OTHER_BUILD_TOOLS = 0.5
 """Odds kept for build tools of the era that is the less likely one for that date."""
 
+RELEASED = 0.8
+"""Odds kept when a requirement is taken from the index that the project fetches from elsewhere."""
+
 COMPILER = 0.9
 """Odds kept when compiled code must be built: the libraries that it needs are rarely declared."""
 

@@ -57,7 +57,7 @@ def all_compilers(facts: Facts) -> tuple[str, ...]:
 
 def tools(facts: Facts) -> tuple[str, ...]:
     """System packages that installing needs whatever the language: git, where it is asked."""
-    return ("git",) if requirements.outside(facts) or (facts.scm_version and facts.has_tags) else ()
+    return ("git",) if requirements.by_git(facts) or (facts.scm_version and facts.has_tags) else ()
 
 
 def version_env(facts: Facts) -> tuple[tuple[str, str], ...]:

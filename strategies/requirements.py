@@ -47,6 +47,24 @@ def name_of(requirement: str) -> str:
         return ""
 
 
+def released(requirement: str) -> str:
+    """The requirement without the address it is fetched from: whatever the index has of that name."""
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement:
+        return requirement
+    parsed.url = None
+    return str(parsed)
+
+
+def fetched(requirement: str) -> bool:
+    """Whether the requirement names an address that it is fetched from."""
+    try:
+        return Requirement(requirement).url is not None
+    except InvalidRequirement:
+        return False
+
+
 def runtime(facts: Facts) -> Wanted:
     """What the project needs at run time."""
     declared = _of(facts, "")
@@ -64,7 +82,7 @@ def tests(facts: Facts, runner: str) -> Wanted:
     return _with_runner(Wanted((), "no test requirements are declared", declared=False), runner)
 
 
-def outside(facts: Facts) -> bool:
+def by_git(facts: Facts) -> bool:
     """Whether a requirement is fetched by git."""
     return any("git+" in dependency.requirement for dependency in facts.dependencies)
 

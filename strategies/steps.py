@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
 from specbuild.recipe import UV, VENV_DIR, BaseRef, Step, StepKind
 
@@ -50,7 +51,7 @@ def fresh_packages(names: Iterable[str]) -> Step:
     chosen = sorted(set(names))
     run = (
         f"for name in {words(chosen)}; do\n"
-        '  if apt-cache show "$name" > /dev/null 2>&1; then set -- "$@" "$name"\n'
+        '  if apt-cache policy "$name" | grep -q "Candidate: [^(]"; then set -- "$@" "$name"\n'
         '  else echo "no such package: $name" >&2; fi\n'
         "done\n"
         f'if [ "$#" -gt 0 ]; then {_INSTALL} "$@"; fi'
@@ -77,6 +78,12 @@ def uv(run: str, title: str, *, kind: StepKind = StepKind.DEPENDENCIES, env: Ite
     """
     caches = () if kind is StepKind.BUILD else ("uv",)
     return Step(kind=kind, run=run, title=title, env=(*_UV_ENV, *env), caches=caches)
+
+
+def end_of(moment: datetime) -> str:
+    """The end of that day in UTC, for `--exclude-newer`; a bare date would be read in the sandbox's local time zone."""
+    following = moment.astimezone(UTC) + timedelta(days=1)
+    return following.strftime("%Y-%m-%dT00:00:00Z")
 
 
 def _apt(run: str, title: str) -> Step:

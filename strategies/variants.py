@@ -38,11 +38,12 @@ def crossed(request: Request, needs: Needs, variant: Variant) -> Iterator[Candid
     """The variant without and with compilers, whichever can pay, crossed with the Checks."""
     suffix = "+imports" if variant.mode == "imports" else ""
     reason = f"{variant.reason}, completed by what the test files import" if suffix else variant.reason
+    reason += ", releases in place of what is fetched from elsewhere" if needs.tag else ""
     for tag, packages, kept in _compilers(request.facts, variant):
         route = Route(
-            name=variant.name + suffix + tag,
+            name=variant.name + needs.tag + suffix + tag,
             site=variant.site,
-            odds=variant.odds * kept,
+            odds=variant.odds * kept * needs.kept,
             reason=f"{reason}{', with compilers' if tag else ''}; for the tests: {needs.tests.why}",
             inside=variant.inside,
             packages=(*packages, *project.tools(request.facts)),
