@@ -218,26 +218,31 @@ class FakeBackend:
         return 0
 
 
-class FakeWorkshop:
-    """Runs Steps and Checks of a race by a FakeBackend's script: a Check passes if its command exits with 0."""
+class ScriptWorkshop:
+    """A workshop whose Steps are plain shell scripts: a Check passes if its command exits with 0.
 
-    def __init__(self, backend: Backend, *, bases: Iterable[str] = ()) -> None:
+    Works on any backend: on a FakeBackend its script tells what commands do, on a real one they run.
+    """
+
+    def __init__(self, backend: Backend, *, source: BaseSource | None = None, missing: Iterable[str] = ()) -> None:
+        """`source` is what every base is made of; bases named in `missing` cannot be had."""
         self._backend = backend
-        self._missing = frozenset(bases)
+        self._source = source or HostRoot(masked=())
+        self._missing = frozenset(missing)
 
     async def provide(self, base: BaseRef) -> Checkpoint:
-        """The base's Checkpoint; SandboxError for those named as missing."""
+        """The base's Checkpoint. Raises SandboxError for those that are missing."""
         if base.name in self._missing:
             raise SandboxError(f"no base {base.name}")
-        return await self._backend.import_base(checkpoint_root(base), HostRoot(masked=()))
+        return await self._backend.import_base(checkpoint_root(base), self._source)
 
     async def run_step(self, sandbox: Sandbox, step: Step, *, on_line: LineSink, log: Path | None) -> Completed:
         """Run the Step's command."""
-        return await sandbox.run(Command(("sh", "-c", step.run)), on_line=on_line, log=log)
+        return await sandbox.run(_command(step), on_line=on_line, log=log)
 
     async def verify(self, sandbox: Sandbox, check: Check, *, on_line: LineSink, log: Path | None) -> Verdict:
         """Run the Check's command; one test passes or fails."""
-        done = await sandbox.run(Command(("sh", "-c", check.step.run)), on_line=on_line, log=log)
+        done = await sandbox.run(_command(check.step), on_line=on_line, log=log)
         return Verdict(
             level=check.level,
             ok=done.ok,
@@ -246,3 +251,7 @@ class FakeWorkshop:
             failed=int(not done.ok),
             ratio=float(done.ok),
         )
+
+
+def _command(step: Step) -> Command:
+    return Command(("/bin/sh", "-c", step.run), env={"PATH": "/usr/bin:/bin"}, network=False)

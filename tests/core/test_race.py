@@ -15,7 +15,7 @@ from specbuild.events import CandidateEnded, StepEnded, StepStarted
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.speculate import RaceResult, race
 from specbuild.testing.clock import VirtualLoop
-from specbuild.testing.fakes import Behaviour, FakeBackend, FakeWorkshop, Files, Recorder
+from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
 from specbuild.tree import Entry
 
 BASE = BaseRef(name="debian:test", digest="sha256:0")
@@ -60,7 +60,7 @@ class Raced:
             return await race(
                 entries,
                 self.backend,
-                FakeWorkshop(self.backend, bases=missing_bases),
+                ScriptWorkshop(self.backend, missing=missing_bases),
                 slots=slots,
                 reporter=self.recorder,
                 sequential=sequential,

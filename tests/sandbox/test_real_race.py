@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,9 +75,6 @@ async def test_a_better_ranked_candidate_that_hangs_loses_and_is_gone_at_the_com
     assert leftovers(store) == []
     ends = {event.candidate: event.end for event in witness.events if isinstance(event, CandidateEnded)}
     assert ends == {"better": "cancelled", "worse": "committed"}
-    committed = next(e.end for e in result.executions if e.verdict is not None)
-    gone = max(e.end for e in result.executions)
-    assert gone - committed < 60, "bounded; how fast it is, `python -m bench forks` measures"
 
 
 async def test_the_winners_files_are_there_and_the_losers_are_not(tmp_path: Path, tiny: Path) -> None:
@@ -201,7 +197,3 @@ async def test_after_kill_9_of_the_engine_its_processes_end_and_the_next_session
     async with OverlayBackend(store):
         pass
     assert leftovers(store) == []
-
-
-def test_the_child_engine_is_this_interpreter() -> None:
-    assert interpreter(None)[0] == sys.executable
