@@ -7,8 +7,8 @@ large, would cost more than all of that. Work on files is done in workers that i
 Each request brings a socket on which it is answered and on which the engine says "kill". When the engine dies, its
 sockets close: every Command is killed, and the helper ends. Requests, by `op`:
 
-run         mount the stack, start bubblewrap; answers {"status", "ran", "cpu_seconds", "peak_memory_bytes"} when
-            every process and mount of the Command is gone, or {"error"}
+run         mount the stack, start bubblewrap; answers {"status", "ran", "cpu_seconds", "peak_memory_bytes",
+            "mount_seconds"} when every process and mount of the Command is gone, or {"error"}
 work        call a function of `workers` in a forked process; answers {"result"} or {"error"}
 trash       remove trees one after the other in the background; no answer
 settle      answered with {"result": None} once all trash is gone
@@ -25,6 +25,7 @@ import signal
 import socket
 import sys
 import tarfile
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -202,15 +203,17 @@ class CommandJob(Job):
         """Whether there may be more. Raises BlockingIOError when not yet."""
         chunk = os.read(self.status_fd, 4096)
         self.status += chunk
-        if self.init_fd is None and b"\n" in self.status and self.first_status.get("child-pid"):
-            self._meet_init(self.first_status["child-pid"])
+        if self.init_fd is None and "child-pid" in self.said:
+            self._meet_init(self.said["child-pid"])
         return bool(chunk)
 
     @property
-    def first_status(self) -> wire.Message:
-        """`child-pid` from bubblewrap, or the `error` of the process that should have become it."""
-        message: wire.Message = json.loads(self.status.splitlines()[0]) if b"\n" in self.status else {}
-        return message
+    def said(self) -> wire.Message:
+        """`mount_seconds` or `error` from the process that was to become bubblewrap, then what that has told."""
+        together: wire.Message = {}
+        for line in self.status[: self.status.rfind(b"\n") + 1].splitlines():
+            together |= json.loads(line)
+        return together
 
     def _meet_init(self, pid: int) -> None:
         try:
@@ -252,9 +255,9 @@ class CommandJob(Job):
         """Tell how it ended."""
         if self.outcome is not None:
             status, cpu, memory = self.outcome
-            ran = b"exit-code" in self.status
-            end = {"status": status, "ran": ran, "cpu_seconds": cpu, "peak_memory_bytes": memory}
-            answer(self.reply, self.first_status if "error" in self.first_status else end)
+            end = {"status": status, "ran": "exit-code" in self.said, "mount_seconds": self.said.get("mount_seconds")}
+            use = {"cpu_seconds": cpu, "peak_memory_bytes": memory}
+            answer(self.reply, {"error": self.said["error"]} if "error" in self.said else {**end, **use})
         super().finish()
 
 
@@ -286,7 +289,9 @@ def _become_command(helper: Helper, message: wire.Message, status: int, fds: lis
         for bind in message["binds"]
     ]
     kernel.unshare(kernel.CLONE_NEWNS)
+    began = time.monotonic()
     stage.mount_stack(stage.Stack(**message["stack"]))
+    os.write(status, json.dumps({"mount_seconds": time.monotonic() - began}).encode() + b"\n")
     for path, source in message["cover"]:
         stage.cover_file(path, source)
     stage.place_binds(binds)

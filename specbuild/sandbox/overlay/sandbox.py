@@ -57,6 +57,8 @@ class OverlaySandbox:
         self._bytes = 0
         self._busy = ""
         self._group: Group | None = None
+        self.mount_seconds: float | None = None
+        """How long the mount for the last Command took."""
 
     @property
     def id(self) -> str:
@@ -125,6 +127,7 @@ class OverlaySandbox:
                 await self._end(call, group)
                 raise
             call.close()
+            self.mount_seconds = reply["mount_seconds"]
             seconds = time.monotonic() - started
             before, self._bytes = self._bytes, await self._measure()
             end, code, note = _verdict(reply, watch, group, output.tail)

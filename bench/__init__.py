@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m bench NAME`. Every figure in README and docs comes from one of them."""

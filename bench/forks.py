@@ -1,0 +1,190 @@
+"""What a fork costs, by the size of the state that is forked, beside `cp -a` of the same files.
+
+    python -m bench forks [--json FILE] [--states small,medium,large] [--repeat N] [--folder FOLDER]
+
+Prints a Markdown table of medians [least..most] in milliseconds. The states are made from generated data that does not
+compress. `fork` is entering the fork, `true` a Command that runs `true` from start to end, `freeze` a freeze after it,
+`discard` leaving a fork that was not frozen, `round` the first three and the discard together; `mount` is the part of
+`true` that mounts the layers; `cancel` the time from cancelling a Command of 20 processes until all of it is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import anyio
+
+from specbuild.sandbox.contract import Checkpoint, Command, RootfsTar
+from specbuild.sandbox.overlay import OverlayBackend
+from specbuild.sandbox.overlay.sandbox import OverlaySandbox
+from specbuild.testing.rootfs import tiny_rootfs
+
+_ENV = {"PATH": "/usr/bin:/bin"}
+_COPIES = 3
+"""Repeats of `cp -a`, which takes minutes in all otherwise."""
+_STUBBORN = "trap '' TERM; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do sleep 999 & done; echo up; wait"
+
+
+@dataclass(frozen=True)
+class State:
+    """How much is in it."""
+
+    files: int
+    bytes: int
+
+
+STATES = {"small": State(1, 1_000), "medium": State(10_000, 300_000_000), "large": State(50_000, 1_500_000_000)}
+COLUMNS = ("mount", "fork", "true", "freeze", "discard", "round", "cancel", "cp -a")
+
+Times = dict[str, list[float]]
+"""Milliseconds by column."""
+
+
+def fill(folder: Path, state: State) -> None:
+    """Write the files of a state, 100 to a folder."""
+    source = random.Random(state.files)
+    for number in range(state.files):
+        path = folder / f"{number // 100:03}" / f"{number}.bin"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.randbytes(state.bytes // state.files))
+
+
+async def measure(backend: OverlayBackend, state: Checkpoint, repeat: int) -> Times:
+    """All columns but the last."""
+    times: Times = defaultdict(list)
+    for number in range(repeat):
+        await _round(backend, state, f"{state.key}-{number}", times)
+        await _cancel(backend, state, times)
+    return times
+
+
+async def _round(backend: OverlayBackend, state: Checkpoint, key: str, times: Times) -> None:
+    clock = [time.perf_counter()]
+
+    def lap(column: str) -> None:
+        clock.append(time.perf_counter())
+        times[column].append((clock[-1] - clock[-2]) * 1000)
+
+    async with backend.fork(state) as sandbox:
+        lap("fork")
+        done = await sandbox.run(Command(["true"], env=_ENV))
+        assert done.ok, done
+        lap("true")
+        assert isinstance(sandbox, OverlaySandbox)
+        times["mount"].append((sandbox.mount_seconds or 0) * 1000)
+        await sandbox.freeze(key)
+        lap("freeze")
+    child = await backend.find(key)
+    assert child is not None
+    async with backend.fork(child):
+        clock.append(time.perf_counter())
+    lap("discard")
+    times["round"].append(sum(times[column][-1] for column in ("fork", "true", "freeze", "discard")))
+
+
+async def _cancel(backend: OverlayBackend, state: Checkpoint, times: Times) -> None:
+    async with backend.fork(state) as sandbox:
+        with anyio.CancelScope() as scope:
+            began = 0.0
+
+            def stop(_line: str) -> None:
+                nonlocal began
+                began = time.perf_counter()
+                scope.cancel()
+
+            await sandbox.run(Command(["sh", "-c", _STUBBORN], env=_ENV), on_line=stop)
+        times["cancel"].append((time.perf_counter() - began) * 1000)
+
+
+def copy(folder: Path, repeat: int) -> list[float]:
+    """Milliseconds that `cp -a` takes."""
+    times: list[float] = []
+    for _ in range(repeat):
+        target = folder.with_name("copy")
+        began = time.perf_counter()
+        subprocess.run(["cp", "-a", folder, target], check=True)
+        times.append((time.perf_counter() - began) * 1000)
+        shutil.rmtree(target)
+    return times
+
+
+async def run(folder: Path, names: list[str], repeat: int, say: Callable[[str], None]) -> dict[str, Times]:
+    """All columns for each of the named states."""
+    results: dict[str, Times] = {}
+    rootfs = tiny_rootfs(folder / "rootfs.tar")
+    async with OverlayBackend(folder / "store") as backend:
+        base = await backend.import_base("base", RootfsTar(rootfs))
+        for name in names:
+            say(f"{name}: {STATES[name].files:,} files, {STATES[name].bytes:,} bytes")
+            files = folder / name
+            await anyio.to_thread.run_sync(fill, files, STATES[name])
+            async with backend.fork(base) as sandbox:
+                await sandbox.copy_in(files, "/state")
+                state = await sandbox.freeze(name)
+            await _round(backend, state, f"{name}-warm", defaultdict(list))
+            results[name] = await measure(backend, state, repeat)
+            results[name]["cp -a"] = await anyio.to_thread.run_sync(copy, files, min(repeat, _COPIES))
+            await anyio.to_thread.run_sync(shutil.rmtree, files)
+    return results
+
+
+def table(results: dict[str, Times]) -> str:
+    """As Markdown; the last row is the ratio of the last state's medians to the first's."""
+    lines = ["| state | " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * len(COLUMNS)]
+    for name, times in results.items():
+        state = STATES[name]
+        cells = [f"{statistics.median(times[c]):.1f} [{min(times[c]):.1f}..{max(times[c]):.1f}]" for c in COLUMNS]
+        lines.append(f"| {name}: {state.files:,} files, {state.bytes / 1e6:,.3g} MB | " + " | ".join(cells) + " |")
+    first, last = [*results.values()][0], [*results.values()][-1]
+    if first is not last:
+        ratios = [f"{statistics.median(last[c]) / statistics.median(first[c]):.2f}" for c in COLUMNS]
+        lines.append("| ratio, last to first | " + " | ".join(ratios) + " |")
+    return "\n".join(lines)
+
+
+def report(results: dict[str, Times], repeat: int) -> dict[str, object]:
+    """Everything that was measured, and on what."""
+    return {
+        "schema_version": 1,
+        "machine": {"kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()},
+        "repeat": repeat,
+        "states": {name: asdict(STATES[name]) for name in results},
+        "milliseconds": results,
+        "medians": {name: {c: statistics.median(times[c]) for c in COLUMNS} for name, times in results.items()},
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m bench forks", description=__doc__.split("\n")[0])
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--states", default="small,medium,large", help="which, in this order (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=20, help="rounds for each state (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, help="on the filesystem to measure; needs 4 GB (default: /var/tmp)")
+    options = parser.parse_args(arguments)
+    names = options.states.split(",")
+    if unknown := set(names) - set(STATES):
+        parser.error(f"unknown states: {', '.join(sorted(unknown))}; there are {', '.join(STATES)}")
+    parent = options.folder or Path("/var/tmp")
+    with tempfile.TemporaryDirectory(prefix="specbuild-bench-", dir=parent) as folder:
+        results = anyio.run(
+            run, Path(folder), names, options.repeat, lambda text: print(text, file=sys.stderr, flush=True)
+        )
+    print(table(results))
+    if options.json:
+        options.json.write_text(json.dumps(report(results, options.repeat), indent=2))
+    return 0
