@@ -34,7 +34,8 @@ class Dependency(Frozen):
     requirement: str
     group: str = ""
     """`""` for run time, `extra:NAME`, `group:NAME` (PEP 735 and tool tables), `build`, `tests` (setup.py's
-    tests_require), `file:PATH` (a requirements file), `conda`, `tox:ENV`."""
+    tests_require), `file:PATH` (a requirements file, or the pip section of a conda one), `conda` (a match specification,
+    not PEP 508), `tox:ENV`, `nox:SESSION`, `hatch:ENV`, `uv:sources` (where uv takes a dependency from instead)."""
     pinned: bool = False
     """Whether it admits exactly one version."""
     evidence: Evidence
@@ -69,7 +70,9 @@ class CiJob(Frozen):
     env: tuple[tuple[str, str], ...] = ()
     services: tuple[Service, ...] = ()
     run: tuple[Fact[str], ...] = ()
-    """Shell commands in order, matrix expressions expanded for the preferred interpreter where that was possible."""
+    """Shell commands in order, matrix expressions expanded for the preferred interpreter (the newest final CPython of
+    the matrix) where that was possible. One line each, unless lines of a script depend on each other; a working
+    directory and the environment of a step stand before its command as `cd` and `export` lines."""
     tests: bool = False
     """Whether one of the commands looks like a test run."""
     evidence: Evidence
@@ -96,7 +99,7 @@ class DockerImage(Frozen):
 
     image: str
     run: tuple[Fact[str], ...] = ()
-    """Its RUN lines (or postCreateCommand) in order."""
+    """Its RUN lines (or postCreateCommand) in order; ENV as `export` lines, WORKDIR as a `cd` line before the command."""
     evidence: Evidence
 
 
@@ -116,7 +119,7 @@ class TestLayout(Frozen):
     __test__ = False
 
     runner: str
-    """`pytest`, `unittest`, `django`, `nose`, `trial`, or `none`."""
+    """`pytest`, `unittest`, `django`, `nose`, `trial`, `doctest` (there are only doctests), or `none`."""
     paths: tuple[str, ...] = ()
     """Folders or files with tests, relative to the root of the Repo."""
     files: int = 0

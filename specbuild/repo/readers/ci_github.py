@@ -8,10 +8,11 @@ from posixpath import normpath
 
 from specbuild.repo.facts import CiJob, Fact, Service
 from specbuild.repo.readers import yaml
+from specbuild.repo.readers.ci_yaml import fill
 from specbuild.repo.readers.commands import looks_like_test, split_script
 from specbuild.repo.readers.expressions import Context, expand, is_excluded
 from specbuild.repo.readers.findings import Findings
-from specbuild.repo.readers.matrix import combinations, flat, preferred, version_key
+from specbuild.repo.readers.matrix import combinations, flat, is_computed, preferred, version_key
 from specbuild.repo.readers.tree import Tree
 from specbuild.repo.readers.yaml import Mapping, Str, mapping, sequence, strings
 
@@ -53,6 +54,8 @@ class _Job:
         if not linux:
             return None
         steps = [step for step in sequence(self.job.get("steps")) if isinstance(step, Mapping)]
+        if _is_elsewhere(steps):
+            return None
         versions = [self._setup_versions(steps, context) for context in linux]
         for found in versions:
             self.pythons += [v for v in found if v not in self.pythons]
@@ -70,7 +73,7 @@ class _Job:
             env=self._env(context),
             services=self._services(context),
             run=tuple(self.run),
-            tests=any(looks_like_test(fact.value) for fact in self.run),
+            tests=any(looks_like_test(fill(fact.value, dict(self._env(context)))) for fact in self.run),
             evidence=self.tree.evidence(self.file, self._line()),
         )
 
@@ -85,6 +88,9 @@ class _Job:
                 if isinstance(default := mapping(spec).get("default"), Str):
                     context.setdefault(f"inputs.{name}", str(default))
         context |= flat("matrix", combination)
+        context["inputs.*"] = ""
+        if not is_computed(mapping(self.job.get("strategy")).get("matrix")):
+            context["matrix.*"] = ""
         for scope in (self.workflow, self.job):
             for name, value in mapping(scope.get("env")).items():
                 if isinstance(value, Str):
@@ -171,6 +177,13 @@ class _Job:
         outer, self.file = self.file, file
         self._steps(steps, inner, folder, depth + 1)
         self.file = outer
+
+
+def _is_elsewhere(steps: list[Mapping]) -> bool:
+    """Whether a job checks out other repositories only, as tests of dependent projects do."""
+    checkouts = [step for step in steps if _text(step.get("uses")).startswith("actions/checkout@")]
+    named = [_text(mapping(step.get("with")).get("repository")) for step in checkouts]
+    return bool(named) and all(name and "github.repository" not in name for name in named)
 
 
 def quoted(value: str) -> str:

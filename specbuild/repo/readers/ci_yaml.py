@@ -62,7 +62,7 @@ class JobDraft:
             env=tuple(self.env),
             services=tuple(self.services),
             run=tuple(self.run),
-            tests=any(looks_like_test(fact.value) for fact in self.run),
+            tests=any(looks_like_test(fill(fact.value, dict(self.env))) for fact in self.run),
             evidence=self.evidence(self.line),
         )
 

@@ -11,6 +11,7 @@ _TEST = re.compile(
     | (?:-m\s+)(?:unittest|pytest|nose2?|tox|nox|doctest|stestr)
     | (?:-m\s+)(?:twisted\.trial|test\.regrtest|zope\.testrunner|testtools\.run)
     | coverage3?\s+run
+    | (?:\./)?scripts?/(?:run-)?tests?(?:\.sh)?
     | (?:\./)?(?:\S*/)?(?:manage|runtests?|run[-_]?tests?|test|tests/runtests|run_all_tests|alltests)\.(?:py|sh)
     | (?:django-admin|manage\.py)\s+test
     | setup\.py\s+(?:test|pytest|nosetests|check_tests)
@@ -76,8 +77,13 @@ def split_script(script: str) -> list[tuple[int, str]]:
         if line.endswith("\\"):
             pending += line[:-1].strip() + " "
             continue
+        if line.endswith(("&&", "||", "|")):
+            pending += line.strip() + " "
+            continue
         command, pending = (pending + line.strip()).strip(), ""
-        if command and not command.startswith("#"):
+        if command.startswith(("&&", "||", "|")) and result:
+            result[-1] = (result[-1][0], f"{result[-1][1]} {command}")
+        elif command and not command.startswith("#"):
             result.append((start, command))
     if pending.strip():
         result.append((start, pending.strip()))

@@ -30,7 +30,7 @@ class Instruction:
 
 
 def read(tree: Tree, found: Findings) -> None:
-    """One image for each stage that runs something, and for the last one: what it is from, and its RUN lines."""
+    """One image for each stage that runs something: what it is from, and its RUN lines."""
     for file in _files(tree)[:MAX_FILES]:
         _stages(tree, found, file)
 

@@ -12,7 +12,8 @@ MAX_LENGTH = 2_000
 MAX_DEPTH = 20
 
 Context = Mapping[str, str]
-"""Dotted names (`matrix.python-version`, `env.NAME`, `inputs.NAME`) and their values."""
+"""Dotted names (`matrix.python-version`, `env.NAME`, `inputs.NAME`) and their values; `matrix.*` and `inputs.*` give
+the value of names that are left out, where all names are known."""
 
 
 def expand(text: str, context: Context) -> str:
@@ -62,9 +63,10 @@ def _atom(expression: str, context: Context) -> str | None:
         return expression
     if expression in context:
         return context[expression]
-    # A matrix or an input that leaves a name out gives the empty string.
-    if re.fullmatch(r"(matrix|inputs)\.[\w.-]+", expression):
-        return ""
+    # A matrix or inputs that are known and leave a name out give the empty string.
+    scope = expression.partition(".")[0]
+    if scope in ("matrix", "inputs") and re.fullmatch(r"\w+\.[\w.-]+", expression):
+        return context.get(f"{scope}.*")
     return None
 
 

@@ -19,9 +19,10 @@ _CLASSES = ("Extension", "Pybind11Extension", "CMakeExtension", "RustExtension",
 _CMAKE = {"C": "c", "CXX": "c++", "Fortran": "fortran", "CUDA": "cuda"}
 _MESON = {"c": "c", "cpp": "c++", "cython": "cython", "fortran": "fortran", "rust": "rust", "cuda": "cuda"}
 _MAY_FAIL = re.compile(
-    r"except\b.*(CCompilerError|DistutilsExecError|DistutilsPlatformError|CompileError|BuildFailed|BuildExtError)|ve_build_ext|BuildFailed\(|optional_build_ext|build_ext_options",
-    re.DOTALL,
+    r"except\b[^:\n]*(CCompilerError|DistutilsExecError|DistutilsPlatformError|CompileError|BuildFailed|BuildExtError)"
+    r"|except ext_errors|ve_build_ext|raise BuildFailed|optional_build_ext"
 )
+"""Marks of a setup.py that goes on without its extensions when they do not compile."""
 
 
 def read(tree: Tree, found: Findings) -> None:

@@ -57,6 +57,7 @@ _ASIDE = frozenset(
 )
 MAX_SAMPLED = 60
 MAX_PATHS = 12
+MAX_COMPARED = 300
 MAX_SEPARATE = 5
 """More test folders than these below one package are named by their common parent."""
 
@@ -131,6 +132,7 @@ def _paths(files: list[str]) -> list[str]:
         parts = path.split("/")
         index = next((n for n, part in enumerate(parts[:-1]) if TEST_FOLDERS.match(part)), None)
         counts["/".join(parts[: index + 1]) if index is not None else path] += 1
+    counts = Counter(dict(counts.most_common(MAX_COMPARED)))
     # A folder inside another adds nothing.
     kept = [path for path in counts if not any(path != other and path.startswith(f"{other}/") for other in counts)]
     ranked = sorted(kept, key=lambda path: (-counts[path], path))
@@ -259,12 +261,16 @@ def _django(tree: Tree, score: _Score) -> str | None:
         score.add(3, Evidence(file=file))
         settings = settings or _settings_in(text)
     for file in ("pytest.ini", "setup.cfg", "tox.ini", "pyproject.toml", "tests/conftest.py", "conftest.py"):
-        settings = settings or _settings_in(tree.text(file) or "")
+        settings = settings or _settings_in(tree.text(file) or "", alone=not file.endswith(".py"))
     return settings
 
 
-def _settings_in(text: str) -> str | None:
-    match = re.search(r"DJANGO_SETTINGS_MODULE[\"']?\s*\]?\s*[=,:]\s*[\"']?([A-Za-z_][\w.]*)", text)
+def _settings_in(text: str, *, alone: bool = False) -> str | None:
+    """The module that is set; with `alone` only at the start of a line, where INI files have no condition before it."""
+    start = r"^\s*[\"']?" if alone else ""
+    match = re.search(
+        start + r"DJANGO_SETTINGS_MODULE[\"']?\s*\]?\s*[=,:]\s*[\"']?([A-Za-z_][\w.]*)", text, re.MULTILINE
+    )
     return match[1] if match else None
 
 

@@ -32,6 +32,13 @@ def combinations(matrix: object) -> list[Mapping]:
     return result[:MAX_COMBINATIONS] or [Mapping()]
 
 
+def is_computed(matrix: object) -> bool:
+    """Whether a matrix, or an axis of it, is an expression whose value is known at run time only."""
+    if isinstance(matrix, Str):
+        return bool(matrix)
+    return any(isinstance(axis, Str) for axis in mapping(matrix).values())
+
+
 _SPECIAL = ("include", "exclude")
 
 

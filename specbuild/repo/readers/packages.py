@@ -16,7 +16,7 @@ from specbuild.repo.readers.tree import Tree
 NOT_PACKAGES = frozenset(
     {
         "tests", "test", "testing", "t", "functional_tests", "unit_tests", "docs", "doc", "documentation",
-        "examples", "example", "samples", "sample", "tutorial", "tutorials", "demo", "demos", "bench",
+        "examples", "example", "samples", "sample", "tutorial", "images", "tutorials", "demo", "demos", "bench",
         "benchmark", "benchmarks", "scripts", "script", "tools", "tool", "utils", "ci", "build", "dist",
         "tasks", "notebooks", "contrib", "misc", "extras", "packaging", "requirements", "bin", "etc", "ext",
         "debian", "config", "perf", "asv_bench", "fuzz", "fuzzing", "src", "lib", "changes", "news",
@@ -46,12 +46,28 @@ def read(tree: Tree, found: Findings) -> None:
     _from_setup_py(tree, found, roots)
     if not found.packages:
         _from_top_level(tree, found)
-    # A compiled module at the top is imported by its own name.
-    for extension in found.extensions:
-        if re.fullmatch(r"[A-Za-z]\w*", extension.name) and extension.evidence.file == "setup.py":
-            found.add_package(extension.name, extension.evidence)
+    _from_extensions(found)
+    if not found.packages:
+        _generated(tree, found)
     if not found.packages:
         _from_layout(tree, found, [root for root in dict.fromkeys(roots) if root in tree.folders])
+
+
+def _from_extensions(found: Findings) -> None:
+    """A compiled module at the top that carries the project's name, or is all there is, is imported by its own name."""
+    own_name = canonical(found.name.value) if found.name else ""
+    others = bool(found.packages)
+    for extension in found.extensions:
+        is_top = re.fullmatch(r"[A-Za-z]\w*", extension.name) and extension.evidence.file == "setup.py"
+        if is_top and (not others or canonical(extension.name) in _forms(own_name)):
+            found.add_package(extension.name, extension.evidence)
+
+
+def _generated(tree: Tree, found: Findings) -> None:
+    """Modules that setup.py declares and that only the build will make."""
+    for call in setup_py.setup_calls(tree):
+        for text in texts_of(call.arguments.get("py_modules")):
+            found.add_package(text.value, tree.evidence("setup.py", text.line))
 
 
 def _add(tree: Tree, found: Findings, name: str, root: str, evidence: Evidence) -> None:
@@ -195,7 +211,9 @@ def _packages_in(tree: Tree, root: str, own_name: str) -> list[tuple[str, str]]:
         elif len(parts) == 3 and parts[2] == "__init__.py" and (own or root == "src") and "." not in parts[0]:
             found.setdefault(parts[0], path)  # a namespace package
     named = {name: path for name, path in modules.items() if canonical(name) in _forms(own_name)}
-    result = {**found, **named} if found or named else modules
+    # In a src folder all modules are meant; at the root one that carries the project's name, or what there is.
+    beside = modules if root == "src" else named
+    result = {**found, **beside} if found or named else modules
     return [(name, path) for name, path in result.items() if name.isidentifier()]
 
 

@@ -20,8 +20,10 @@ def read(tree: Tree, found: Findings) -> None:
 def _fields(tree: Tree, found: Findings) -> None:
     wanted = not found.has_runtime_dependencies()
     for number, line in enumerate(tree.lines("PKG-INFO"), start=1):
-        if not line.strip():
+        if not line:
             return  # the description follows
+        if line[0].isspace():
+            continue
         key, _, value = line.partition(":")
         value, evidence = value.strip(), tree.evidence("PKG-INFO", number)
         match key.strip().lower():

@@ -8,6 +8,7 @@ from typing import Any
 from specbuild.repo.facts import TestEnv
 from specbuild.repo.readers.findings import Findings
 from specbuild.repo.readers.requirement import from_poetry, name_of, poetry_python
+from specbuild.repo.readers.requirements import flattened
 from specbuild.repo.readers.toml import Table, Toml, list_of, strings_of, table_of
 from specbuild.repo.readers.tree import Tree
 
@@ -29,6 +30,7 @@ def read(tree: Tree, toml: Toml, found: Findings) -> None:
     _uv(toml, found)
     _flit(toml, found)
     _hatch(toml, found)
+    _dynamic(tree, toml, found)
     _scm(toml, found)
 
 
@@ -180,6 +182,24 @@ def _hatch_commands(scripts: Table) -> list[str]:
             if head not in scripts:
                 commands.append(re.sub(r"\{args(?::([^}]*))?\}", lambda m: m[1] or "", command).strip())
     return commands
+
+
+def _dynamic(tree: Tree, toml: Toml, found: Findings) -> None:
+    """Requirements that setuptools, or hatchling by its plug-in, takes from files."""
+    hatch = ("tool", "hatch", "metadata", "hooks", "requirements_txt")
+    dynamic = ("tool", "setuptools", "dynamic")
+    _from_files(tree, found, toml.strings(*dynamic, "dependencies", "file"), "")
+    _from_files(tree, found, [*toml.strings(*hatch, "files"), *toml.strings(*hatch, "filename")], "")
+    for extra, spec in toml.table(*dynamic, "optional-dependencies").items():
+        _from_files(tree, found, strings_of(table_of(spec).get("file")), f"extra:{extra}")
+    for extra, files in toml.table(*hatch, "optional-dependencies").items():
+        _from_files(tree, found, strings_of(files), f"extra:{extra}")
+
+
+def _from_files(tree: Tree, found: Findings, files: list[str], group: str) -> None:
+    for file in files:
+        for entry in flattened(tree, file.removeprefix("./")):
+            found.add_dependency(entry.requirement, group, entry.evidence)
 
 
 def _scm(toml: Toml, found: Findings) -> None:

@@ -29,16 +29,23 @@ class Entry:
 
 
 def read(tree: Tree, found: Findings) -> None:
-    """Every requirements file near the root, and which are locks: the fullest first, those of side jobs last."""
-    locks: list[tuple[bool, int, Lock]] = []
+    """Every requirements file near the root, and which are locks: those for tests first, those of side jobs last."""
+    locks: list[tuple[bool, bool, int, Lock]] = []
     for file in requirement_files(tree):
         entries = list(entries_of(tree, file))
         for entry in entries:
             found.add_dependency(entry.requirement, f"file:{file}", entry.evidence)
         if _is_lock(tree, file, entries):
             aside = _ASIDE.search(file) is not None
-            locks.append((aside, -len(entries), Lock(kind="requirements", evidence=tree.evidence(file, 1))))
-    found.locks.extend(lock for _, _, lock in sorted(locks, key=lambda item: item[:2]))
+            locks.append(
+                (
+                    aside,
+                    "test" not in file.lower(),
+                    -len(entries),
+                    Lock(kind="requirements", evidence=tree.evidence(file, 1)),
+                )
+            )
+    found.locks.extend(lock for *_, lock in sorted(locks, key=lambda item: item[:3]))
 
 
 def requirement_files(tree: Tree) -> list[str]:
