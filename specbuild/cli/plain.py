@@ -87,6 +87,8 @@ class Plain:
             case Verified():
                 what = f"{abbreviated(event.candidates)} {mark.lost} not verified: {clean(event.verdict.reason)}"
                 self._say(event.at, self._paint(what, "red"))
+            case CandidateEnded(end="cancelled") if not self.verbose:
+                pass  # one line each would bury the winner
             case CandidateEnded():
                 why = f": {clean(event.why)}" if event.why else ""
                 self._say(event.at, f"{event.candidate} {event.end}{why}")

@@ -168,3 +168,9 @@ def test_a_limit_is_named() -> None:
         at=9.0, node="n", title="build", ok=False, end="out of memory", exit_code=137, note="4 GiB", seconds=2
     )
     assert "✗ build: out of memory, 4 GiB (2.0s)" in shown([ended])
+
+
+def test_losers_that_were_cancelled_are_named_only_when_asked() -> None:
+    lost = CandidateEnded(at=9.0, candidate="c7", end="cancelled", why="another candidate verified first")
+    assert shown([lost]) == ""
+    assert shown([lost], verbose=1) == "[   9.0s] c7 cancelled: another candidate verified first\n"
