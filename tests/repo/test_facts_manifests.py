@@ -157,6 +157,27 @@ setuptools.setup(**args)
     assert requirements(facts, "") == ["six", "mock>=1"]
 
 
+@pytest.mark.parametrize(
+    ("files", "backend"),
+    [
+        ({"setup.py": ""}, "setuptools.build_meta:__legacy__"),
+        ({"pyproject.toml": "[project]\nname = 'a'\n"}, "setuptools.build_meta:__legacy__"),
+        (
+            {"pyproject.toml": "[tool.ruff]\n", "setup.cfg": "[metadata]\nname = a\n"},
+            "setuptools.build_meta:__legacy__",
+        ),
+        ({"pyproject.toml": "[build-system]\nrequires = ['x']\n"}, "setuptools.build_meta:__legacy__"),
+        ({"pyproject.toml": "[build-system]\nrequires = ['x']\nbuild-backend = 'x.api'\n", "setup.py": ""}, "x.api"),
+        ({"pyproject.toml": "[tool.ruff]\n"}, None),
+    ],
+)
+def test_the_build_backend_is_the_one_that_a_frontend_would_call(
+    tmp_path: Path, files: dict[str, str], backend: str | None
+) -> None:
+    fact = facts_of(tmp_path, files).build_backend
+    assert (fact.value if fact else None) == backend
+
+
 def test_dynamic_requirements_are_read_from_their_files(tmp_path: Path) -> None:
     toml = """
 [project]

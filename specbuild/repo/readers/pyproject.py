@@ -53,6 +53,9 @@ def scm_tool(requirement: str) -> str:
 def _build_system(toml: Toml, found: Findings) -> None:
     table = toml.table("build-system")
     if not table:
+        # PEP 518's default, where there is something to build at all.
+        if toml.table("project"):
+            found.offer_backend(LEGACY_BACKEND, toml.evidence("project"))
         return
     backend = toml.string("build-system", "build-backend")
     where = ("build-system", "build-backend") if backend else ("build-system",)

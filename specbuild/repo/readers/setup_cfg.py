@@ -7,6 +7,7 @@ import re
 from specbuild.repo.facts import Evidence
 from specbuild.repo.readers import ini
 from specbuild.repo.readers.findings import Findings
+from specbuild.repo.readers.pyproject import LEGACY_BACKEND
 from specbuild.repo.readers.requirement import strip_comment
 from specbuild.repo.readers.requirements import flattened
 from specbuild.repo.readers.tree import Tree
@@ -18,6 +19,8 @@ def read(tree: Tree, found: Findings) -> None:
     """Names, interpreters, dependencies and extras."""
     config = ini.parse(tree.text(FILE) or "")
     metadata, options = config.get("metadata", {}), config.get("options", {})
+    if metadata and tree.has("pyproject.toml"):
+        found.offer_backend(LEGACY_BACKEND, _section_evidence(tree, "metadata"))
     _scalars(tree, found, metadata, options)
     for line in ini.items(metadata.get("classifiers", metadata.get("classifier", []))):
         found.add_classifier(line.text, tree.evidence(FILE, line.number))
