@@ -97,9 +97,9 @@ async def _round(backend: OverlayBackend, state: Checkpoint, key: str, times: Ti
 
 
 async def _cancel(backend: OverlayBackend, state: Checkpoint, times: Times) -> None:
+    began = 0.0
     async with backend.fork(state) as sandbox:
         with anyio.CancelScope() as scope:
-            began = 0.0
 
             def stop(_line: str) -> None:
                 nonlocal began
@@ -149,7 +149,7 @@ def table(results: dict[str, Times]) -> str:
         state = STATES[name]
         cells = [f"{statistics.median(times[c]):.1f} [{min(times[c]):.1f}..{max(times[c]):.1f}]" for c in COLUMNS]
         lines.append(f"| {name}: {state.files:,} files, {state.bytes / 1e6:,.3g} MB | " + " | ".join(cells) + " |")
-    first, last = [*results.values()][0], [*results.values()][-1]
+    first, last = next(iter(results.values())), list(results.values())[-1]
     if first is not last:
         ratios = [f"{statistics.median(last[c]) / statistics.median(first[c]):.2f}" for c in COLUMNS]
         lines.append("| ratio, last to first | " + " | ".join(ratios) + " |")
@@ -168,9 +168,13 @@ def report(results: dict[str, Times], repeat: int) -> dict[str, object]:
     }
 
 
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def main(arguments: list[str]) -> int:
     """Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m bench forks", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m bench forks", description="What a fork costs.")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--states", default="small,medium,large", help="which, in this order (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=20, help="rounds for each state (default: %(default)s)")
@@ -179,11 +183,9 @@ def main(arguments: list[str]) -> int:
     names = options.states.split(",")
     if unknown := set(names) - set(STATES):
         parser.error(f"unknown states: {', '.join(sorted(unknown))}; there are {', '.join(STATES)}")
-    parent = options.folder or Path("/var/tmp")
+    parent: Path = options.folder or Path("/var/tmp")
     with tempfile.TemporaryDirectory(prefix="specbuild-bench-", dir=parent) as folder:
-        results = anyio.run(
-            run, Path(folder), names, options.repeat, lambda text: print(text, file=sys.stderr, flush=True)
-        )
+        results = anyio.run(run, Path(folder), names, options.repeat, _say)
     print(table(results))
     if options.json:
         options.json.write_text(json.dumps(report(results, options.repeat), indent=2))

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import anyio
 
-from specbuild.errors import BaseUnavailableError
+from specbuild.errors import BaseUnavailableError, StoreError
 from specbuild.sandbox.contract import BaseSource, Checkpoint, HostRoot, Limits, Probe, RootfsTar, Sandbox
 from specbuild.sandbox.limits import Controller, detect
 from specbuild.sandbox.overlay import bwrap, host, idmap, reap, seccomp
 from specbuild.sandbox.overlay.client import HelperClient, WorkError
 from specbuild.sandbox.overlay.probe import look
 from specbuild.sandbox.overlay.sandbox import Machine, OverlaySandbox
-from specbuild.sandbox.overlay.store import Layer, Realm, Store
+from specbuild.sandbox.overlay.store import About, Layer, Realm, Store
 
 FLATTEN_AT = 48
 """Layers above the base. Few enough for the one page of options of older kernels; the newer call takes 500."""
@@ -53,7 +53,7 @@ class OverlayBackend:
         """Whether a session is open."""
         return self._store.is_open
 
-    def _about(self) -> dict[str, object]:
+    def _about(self) -> About:
         """What a reaper needs to know."""
         helpers = [machine.helper.pid for machine in self._machines.values()]
         return {"pid": os.getpid(), "helpers": [(pid, reap.start_time(pid)) for pid in helpers]}

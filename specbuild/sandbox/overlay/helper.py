@@ -1,3 +1,4 @@
+# ruff: noqa: PTH103, PTH123
 """The helper process: small, single-threaded, standard library only; it forks, mounts and kills for the engine.
 
 It lives in the user namespace of its store and in a mount namespace of its own. For each Command it forks a process
@@ -77,13 +78,16 @@ class Helper:
             self._stop()
             return
         message, fds = received
-        reply = socket.socket(fileno=fds[0]) if message["op"] != "trash" else None
+        if message["op"] == "trash":
+            self.trash += message["paths"]
+            self.empty_trash()
+            return
+        reply = socket.socket(fileno=fds[0])
         try:
             self._dispatch(message, reply, fds[1:])
         except Exception as error:  # noqa: BLE001 - whatever went wrong is the engine's to report
-            if reply is not None:
-                answer(reply, failure(error))
-                reply.close()
+            answer(reply, failure(error))
+            reply.close()
         finally:
             for fd in fds[1:]:
                 os.close(fd)
@@ -96,19 +100,13 @@ class Helper:
         for job in list(self.jobs):
             job.kill()
 
-    def _dispatch(self, message: wire.Message, reply: socket.socket | None, fds: list[int]) -> None:
+    def _dispatch(self, message: wire.Message, reply: socket.socket, fds: list[int]) -> None:
         match message["op"]:
             case "run":
-                assert reply is not None
                 start_command(self, message, reply, fds)
             case "work":
-                assert reply is not None
                 start_work(self, message, reply, fds)
-            case "trash":
-                self.trash += message["paths"]
-                self.empty_trash()
             case "settle":
-                assert reply is not None
                 self.settling.append(reply)
                 self.empty_trash()
             case op:
@@ -243,12 +241,11 @@ class CommandJob(Job):
 
     def on_init_exit(self) -> None:
         """The last process of the namespace, and with it the last mount."""
-        assert self.init is not None
-        assert self.init_fd is not None
-        self.helper.unwatch(self.init_fd)
-        os.close(self.init_fd)
-        with contextlib.suppress(ChildProcessError):  # ours by now, unless the monitor has reaped it
-            os.waitpid(self.init, 0)
+        if self.init is not None and self.init_fd is not None:
+            self.helper.unwatch(self.init_fd)
+            os.close(self.init_fd)
+            with contextlib.suppress(ChildProcessError):  # ours by now, unless the monitor has reaped it
+                os.waitpid(self.init, 0)
         self.finish()
 
     def finish(self) -> None:
@@ -282,9 +279,9 @@ def _become_command(helper: Helper, message: wire.Message, status: int, fds: lis
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     for number in message["join"]:
         os.write(fds[number], b"0")
-    for what, bounds in message["rlimits"]:
-        resource.setrlimit(what, tuple(bounds))
-    binds = [
+    for what, soft, hard in message["rlimits"]:
+        resource.setrlimit(what, (soft, hard))
+    binds: list[int] = [
         fds[bind["fd"]] if "fd" in bind else stage.copy_mount(bind["path"], helper.covered_tmp, writable=bind["rw"])
         for bind in message["binds"]
     ]
@@ -295,7 +292,7 @@ def _become_command(helper: Helper, message: wire.Message, status: int, fds: lis
     for path, source in message["cover"]:
         stage.cover_file(path, source)
     stage.place_binds(binds)
-    roles = {name: fds[number] for name, number in message["fds"].items()}
+    roles: dict[str, int] = {name: fds[number] for name, number in message["fds"].items()}
     moves = {0: roles["stdin"], 1: roles["output"], 2: roles["output"], OPTIONS_FD: roles["options"], STATUS_FD: status}
     if "seccomp" in roles:
         moves[SECCOMP_FD] = roles["seccomp"]
@@ -305,7 +302,7 @@ def _become_command(helper: Helper, message: wire.Message, status: int, fds: lis
         signal.signal(handled, signal.SIG_DFL)
     os.chdir("/")
     program = f"{_TOOLS}/bwrap"
-    os.execve(
+    os.execve(  # noqa: S606
         program, [program, "--args", str(OPTIONS_FD), "--", *message["argv"]], {"LD_LIBRARY_PATH": f"{_TOOLS}/lib"}
     )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from specbuild.errors import SandboxError
 from specbuild.sandbox.limits import leftovers
-from specbuild.sandbox.overlay.store import Realm, Store
+from specbuild.sandbox.overlay.store import About, Realm, Store
 
 _GONE_WITHIN = 5.0
 """Seconds to wait for killed processes in all."""
@@ -63,11 +63,10 @@ def _folders(store: Store, realm: Realm) -> list[str]:
     ]
 
 
-def _kill_helpers(dead: dict[str, dict[str, object]]) -> None:
+def _kill_helpers(dead: dict[str, About]) -> None:
     pidfds: list[int] = []
     for about in dead.values():
-        helpers = about.get("helpers")
-        for pid, began in helpers if isinstance(helpers, list) else []:
+        for pid, began in about.get("helpers", []):
             if start_time(pid) == began:
                 pidfds += _kill(pid)
     _wait(pidfds)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ class OverlaySandbox:
         return f"live/{self._name}/diff"
 
     @contextlib.contextmanager
-    def _doing(self, what: str) -> Iterator[None]:
+    def _doing(self, what: str) -> Generator[None]:
         if self._busy:
             raise StoreError(f"sandbox {self._name} cannot {what}: it is {self._busy}")
         self._busy = f"busy with {what}"
@@ -146,11 +146,12 @@ class OverlaySandbox:
 
     async def _follow(self, call: Call, output: Output, watch: Watch) -> wire.Message:
         """Wait for the end of a Command, its output read and its limits watched meanwhile."""
+        reply: wire.Message = {}
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(output.pump)
                 tasks.start_soon(watch.run)
-                reply = await call.answer()
+                reply.update(await call.answer())
                 watch.stop()
                 tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN
         except* WorkError as failed:
@@ -205,7 +206,7 @@ class OverlaySandbox:
                 "binds": told,
                 "fds": roles,
                 "join": [own(os.open(file, os.O_WRONLY | os.O_CLOEXEC)) for file in group.join_files],
-                "rlimits": [] if group.join_files else list(rlimits(self._limits).items()),
+                "rlimits": [] if group.join_files else [(what, *both) for what, both in rlimits(self._limits).items()],
             }
             return await machine.helper.call(message, fds)
 
@@ -275,11 +276,12 @@ class OverlaySandbox:
         machine = self._machine
         with self._doing("being frozen"):
             layer = Layer(key, self._layer.key, self._layer.depth + 1, self._bytes, machine.realm, self._lowers)
-            with anyio.CancelScope(shield=True):  # a rename; stopping half-way would lose the files
-                frozen, trash = await anyio.to_thread.run_sync(machine.store.freeze, self._name, layer)
-                self._busy = FROZEN
+            # A thread is not left half-way by cancellation, and what is frozen is so.
+            frozen, trash = await anyio.to_thread.run_sync(machine.store.freeze, self._name, layer)
+            self._busy = FROZEN
+            with anyio.move_on_after(DRAIN_WITHIN, shield=True):
                 await machine.helper.trash(trash)
-            return frozen.checkpoint
+        return frozen.checkpoint
 
     async def discard(self) -> None:
         """Give up its files, unless it was frozen. Called once, at the end of its `async with`."""

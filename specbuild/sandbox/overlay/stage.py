@@ -134,7 +134,7 @@ def cover_file(path: str, source: str) -> bool:
 
 
 def copy_mount(source: str, covered_tmp: int, *, writable: bool) -> int:
-    """A detached copy of what lies at the host path `source`. To be called before the namespace of a Command is made."""
+    """A detached copy of what lies at the host path `source`; to be made before the namespace of a Command is."""
     # Recursive: in a user namespace, a mount with locked mounts below it can only be copied with them.
     if source.startswith(f"{STAGE}/"):
         tree = kernel.open_tree(source.removeprefix(f"{STAGE}/"), folder=covered_tmp, recursive=True)

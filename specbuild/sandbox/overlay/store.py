@@ -29,16 +29,25 @@ import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, TypedDict
 
 from specbuild.errors import StoreError
 from specbuild.sandbox.contract import Checkpoint
 
 SCHEMA = 1
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
+
+
+class About(TypedDict, total=False):
+    """What a session writes down of itself, for whoever finds it dead."""
+
+    pid: int
+    helpers: list[tuple[int, int | None]]
+    """Process ids and start times."""
 
 
 class Realm(StrEnum):
@@ -109,7 +118,7 @@ class Store:
         """The folder of a realm, which is the current folder of its helper."""
         return self.root / realm
 
-    def open(self, about: dict[str, object]) -> None:
+    def open(self, about: About) -> None:
         """Begin a session: `about` is written down for whoever finds the session dead. Raises StoreError."""
         try:
             self._make_folders()
@@ -124,9 +133,10 @@ class Store:
         except OSError as error:
             raise StoreError(f"the store {self.root} cannot be used: {error}", hint="see `cache_dir`") from error
 
-    def describe(self, about: dict[str, object]) -> None:
+    def describe(self, about: About) -> None:
         """Write down what a reaper should know of this session."""
-        assert self._session_fd is not None
+        if self._session_fd is None:
+            raise StoreError(f"no session is open on the store {self.root}")
         os.pwrite(self._session_fd, json.dumps(about).encode().ljust(4096), 0)
 
     def close(self) -> None:
@@ -166,7 +176,7 @@ class Store:
             )
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Generator[None]:
         """Nobody else changes the store meanwhile. Held for less than a few milliseconds, never while waiting."""
         fd = os.open(self.root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -276,7 +286,8 @@ class Store:
         """
         realm = self.realm(layer.realm)
         live = realm / "live" / sandbox
-        trash = [self.to_trash(layer.realm, f"live/{sandbox}/{entry}") for entry in os.listdir(live) if entry != "diff"]
+        work = [path.name for path in live.iterdir() if path.name != "diff"]
+        trash = [self.to_trash(layer.realm, f"live/{sandbox}/{entry}") for entry in work]
         (live / "meta.json").write_text(json.dumps({"schema": SCHEMA, **asdict(layer)}))
         with self.locked():
             existing = self.look_up(layer.key)
@@ -348,9 +359,9 @@ class Store:
                 files += session.iterdir()
         return {file.read_text() for file in files}
 
-    def dead_sessions(self) -> list[tuple[str, dict[str, object]]]:
+    def dead_sessions(self) -> list[tuple[str, About]]:
         """Sessions whose engine is gone, with what they wrote down. The lock is held."""
-        dead: list[tuple[str, dict[str, object]]] = []
+        dead: list[tuple[str, About]] = []
         for file in (self.root / "sessions").iterdir():
             fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -359,19 +370,29 @@ class Store:
                 continue
             else:
                 text = os.read(fd, 1 << 16).decode().strip()
-                dead.append((file.name, json.loads(text) if text else {}))
+                dead.append((file.name, _about(text)))
             finally:
                 os.close(fd)
         return dead
 
 
+def _about(text: str) -> About:
+    """What was written down; nothing where the machine went down before it was."""
+    try:
+        about: About = json.loads(text)
+    except ValueError:
+        return {}
+    return about
+
+
 def _load(meta: Path) -> Layer:
     text = meta.read_text()
     try:
-        values = json.loads(text)
+        values: dict[str, Any] = json.loads(text)
         if values.pop("schema") != SCHEMA:
             raise ValueError("written by another version")
-        return Layer(**{**values, "realm": Realm(values["realm"]), "below": tuple(values["below"])})
+        values["realm"], values["below"] = Realm(values["realm"]), tuple(values["below"])
+        return Layer(**values)
     except (ValueError, TypeError, KeyError) as error:
         raise StoreError(
             f"{meta} makes no sense: {error}", hint="remove the store with `specbuild cache clean`"

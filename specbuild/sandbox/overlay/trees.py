@@ -1,3 +1,5 @@
+# In millions of calls pathlib costs more than the work.
+# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH110, PTH116, PTH119, PTH120, PTH123, PTH208, PTH211
 """Work on whole trees of files, done in workers that the helper forks: unpack, remove, measure, flatten.
 
 Workers have the ids of the store's owner (in a user namespace, its root), no threads, and nothing to import any more:
@@ -7,16 +9,16 @@ an identity that is nobody on the host cannot read the standard library's files 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import stat
 import tarfile
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-with contextlib.suppress(ImportError):  # what tarfile would only import when it meets such an archive
-    import bz2 as _bz2  # noqa: F401
-    import lzma as _lzma  # noqa: F401
-    import zlib as _zlib  # noqa: F401
+for _codec in ("bz2", "lzma", "zlib"):  # tarfile would only import them when it meets such an archive
+    with contextlib.suppress(ImportError):
+        importlib.import_module(_codec)
 
 OPAQUE = "user.overlay.opaque"
 """Set to "y" on a folder that hides what lower layers have under its name (overlayfs with `userxattr`)."""
@@ -46,7 +48,6 @@ def unpack(archive: IO[bytes], *, owner: tuple[int, int] | None = None) -> None:
             elif not member.issym() and not member.islnk():
                 os.chmod(path, member.mode)
                 os.utime(path, (member.mtime, member.mtime))
-            tar.members = []  # streamed archives keep every header otherwise
     for member in reversed(folders):
         path = "/" + os.path.normpath("/" + member.name).lstrip("/")
         os.chmod(path, member.mode)

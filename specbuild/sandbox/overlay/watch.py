@@ -50,7 +50,7 @@ class Watch:
     async def run(self) -> None:
         """Until stopped, or until a limit was hit and the Command killed."""
         with self._scope:
-            while self.end is None:
+            while self.end is None:  # noqa: ASYNC110 - the kernel tells nobody of these
                 await anyio.sleep(max(0.0, await self._check()))
             self._call.kill()
 
