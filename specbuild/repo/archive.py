@@ -73,7 +73,7 @@ def unpack(archive: Path, folder: Path, limits: RepoLimits, tick: Callable[[], N
     """
     writer = _Writer(folder, Budget(limits, folder, packed=archive.stat().st_size))
     try:
-        if zipfile.is_zipfile(archive) and not archive.name.lower().endswith((".tar", ".tgz", "z2", ".tar.gz")):
+        if _start(archive).startswith(b"PK"):  # a tar may end with a zip, which is_zipfile would find
             commit: str | None = _unpack_zip(archive, writer, tick)
         else:
             commit = _unpack_tar(archive, writer, tick)
@@ -98,6 +98,11 @@ def _unpack_tar(archive: Path, writer: _Writer, tick: Callable[[], None]) -> str
                 vars(tar)["members"].clear()  # it would keep every header in memory
             stream.finish()
             return tar.pax_headers.get("comment")
+
+
+def _start(archive: Path) -> bytes:
+    with archive.open("rb") as file:
+        return file.read(8)
 
 
 def _decompress(file: IO[bytes]) -> IO[bytes]:
