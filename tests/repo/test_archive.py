@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specbuild.errors import HostileArchiveError, NotARepositoryError, RepoTooLargeError, SpecBuildError
@@ -261,6 +261,7 @@ kinds = st.sampled_from([tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarf
 members = st.lists(st.tuples(names, kinds, names, st.binary(max_size=600)), max_size=8)
 
 
+@settings(deadline=None)
 @given(members)
 def test_no_tar_writes_or_links_outside_of_its_folder(found: list[tuple[str, bytes, str, bytes]]) -> None:
     entries = [
@@ -270,6 +271,7 @@ def test_no_tar_writes_or_links_outside_of_its_folder(found: list[tuple[str, byt
     _check_containment(lambda folder: make_tar(folder / "a.tar", *entries, mode="w"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(names, st.sampled_from([0, stat.S_IFREG, stat.S_IFLNK, stat.S_IFIFO]), names), max_size=6))
 def test_no_zip_writes_or_links_outside_of_its_folder(found: list[tuple[str, int, str]]) -> None:
     entries = [(name.encode("utf-8", "replace").decode(), os.fsencode(goal), mode) for name, mode, goal in found]
@@ -277,6 +279,7 @@ def test_no_zip_writes_or_links_outside_of_its_folder(found: list[tuple[str, int
     _check_containment(lambda folder: make_zip(folder / "a.zip", *unique.values()))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 3000), st.integers(0, 255))
 def test_no_damage_is_worse_than_an_error_of_ours(tail: bytes, place: int, value: int) -> None:
     def damaged(folder: Path) -> Path:

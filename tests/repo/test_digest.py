@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specbuild.repo.digest import Entry, Tree, hash_files, read_tree
@@ -117,17 +117,20 @@ def test_only_regular_files_are_hashed(tmp_path: Path) -> None:
     assert set(hash_files(tmp_path, ["a.txt", "link", "sub", "none"])) == {"a.txt"}
 
 
+@settings(deadline=None)
 @given(st.lists(entries, unique_by=lambda entry: entry.path), st.randoms())
 def test_the_order_of_reading_does_not_matter(found: list[Entry], chance: random.Random) -> None:
     shuffled = chance.sample(found, len(found))
     assert Tree(tuple(found)).digest == Tree(tuple(shuffled)).digest
 
 
+@settings(deadline=None)
 @given(st.lists(entries, unique_by=lambda e: e.path), st.lists(entries, unique_by=lambda e: e.path))
 def test_different_trees_have_different_digests(one: list[Entry], other: list[Entry]) -> None:
     assert (Tree(tuple(one)).digest == Tree(tuple(other)).digest) == (set(one) == set(other))
 
 
+@settings(deadline=None)
 @given(st.dictionaries(parts, st.binary(max_size=50), max_size=5))
 def test_a_copy_has_the_digest_of_its_original(files: dict[str, bytes]) -> None:
     with TemporaryDirectory() as name:
