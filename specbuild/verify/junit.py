@@ -44,9 +44,13 @@ def _refuse_doctype(name: str, system: str | None, public: str | None, internal:
 
 
 def _essence(text: str) -> str:
-    """What pytest marks as the exception in the text of a collection failure; its message says nothing."""
-    marked = [line[2:] for line in text.splitlines() if line.startswith("E ")]
-    return one_line(marked[-1]) if marked else ""
+    """The last exception, which pytest marks with an E, of a collection failure; its own message says nothing."""
+    found, before = "", ""
+    for line in text.splitlines():
+        if line.startswith("E ") and not before.startswith("E "):
+            found = line[2:]
+        before = line
+    return one_line(found)
 
 
 class _Reader:

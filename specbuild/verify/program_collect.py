@@ -15,6 +15,16 @@ from typing import Any
 NAMES_KEPT = 50
 
 
+def cause(text: str) -> str:
+    """The first line of the last exception, which pytest marks with an E."""
+    found, before = "", ""
+    for line in text.splitlines():
+        if line.startswith("E ") and not before.startswith("E "):
+            found = line[2:].strip()
+        before = line
+    return found or (text.strip().splitlines() or [""])[-1]
+
+
 class Collector:
     """A pytest plugin that takes note of what collection finds."""
 
@@ -29,8 +39,7 @@ class Collector:
         """One module or class was looked at."""
         if report.failed:
             self.blocking.append(report.nodeid)
-            lines = [line.strip() for line in str(report.longrepr).splitlines() if line.strip()]
-            self.first_message = self.first_message or (lines[-1] if lines else "")
+            self.first_message = self.first_message or cause(str(report.longrepr))
         elif report.skipped:
             self.skipped += 1
 

@@ -18,15 +18,15 @@ from pathlib import Path
 
 NAMES_KEPT = 50
 NOT_FOR_IMPORT = {"__main__", "test", "tests", "testing", "conftest", "setup", "example", "examples", "benchmarks"}
-WINDOWS = {"win", "win32", "windows", "nt", "msvc", "winapi", "wincon", "winterm", "cygwin"}
 APPLE = {"darwin", "mac", "macos", "macosx", "osx", "ios"}
-ELSEWHERE = WINDOWS | APPLE | {"bsd", "java", "jython", "ironpython", "emscripten", "pyodide", "wasm", "android"}
+ELSEWHERE = APPLE | {"nt", "msvc", "cygwin", "bsd", "java", "jython", "ironpython", "emscripten", "pyodide", "android"}
 
 
 def left_out(name: str) -> bool:
     """Whether a submodule is not meant to be imported on this system."""
     last = name.rpartition(".")[2].lower()
-    return last in NOT_FOR_IMPORT or not ELSEWHERE.isdisjoint(last.split("_")) or "windows" in last
+    words = last.strip("_").split("_")
+    return last in NOT_FOR_IMPORT or any(word in ELSEWHERE or word.startswith("win") for word in words)
 
 
 class Imports:

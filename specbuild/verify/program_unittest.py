@@ -127,18 +127,20 @@ def watch_runner(runner_class: Any, entry: str, watch: Watch) -> None:
     run = getattr(runner_class, entry)
 
     def watched_run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        make = self._makeResult
+        kind: Any = self.__class__
+        make = kind._makeResult
         results: list[Any] = []
 
-        def make_watched() -> Any:
-            results.append(watched(make(), watch))
+        def make_watched(runner: Any) -> Any:
+            results.append(watched(make(runner), watch))
             return results[-1]
 
-        self._makeResult = make_watched
+        # On the class, for runners with slots have no room for it on the instance.
+        kind._makeResult = make_watched
         try:
             outcome = run(self, *args, **kwargs)
         finally:
-            self._makeResult = make
+            kind._makeResult = make
         if any(result.shouldStop for result in results):
             watch.blocking.append("the run stopped before its end")
         return outcome
