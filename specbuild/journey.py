@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,11 +92,7 @@ async def replay(
 
 def run(function: Callable[[], Awaitable[T]]) -> T:
     """Run an async function to its end, on uvloop where it is installed: for callers without a loop of their own."""
-    try:
-        import uvloop  # noqa: F401
-    except ImportError:
-        return anyio.run(function)
-    return anyio.run(function, backend_options={"use_uvloop": True})
+    return anyio.run(function, backend_options={"use_uvloop": find_spec("uvloop") is not None})
 
 
 class _Clock:

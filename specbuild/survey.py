@@ -66,9 +66,10 @@ async def plan(repo: str | Path, *, settings: Settings | None = None, **options:
 
 
 async def survey(
-    spec: str, work: Path, settings: Settings, notify: Notify, phase: Callable[[str, str], None] = lambda *_: None
+    spec: str, work: Path, settings: Settings, notify: Notify, phase: Callable[[str, str], None] | None = None
 ) -> Survey:
     """Fetch a Repo into `work`, read its Facts, choose bases and let strategies propose."""
+    phase = phase or (lambda name, detail: None)
     phase("repo", spec)
     repo = await fetch_repo(spec, work)
     phase("facts", "")

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -149,7 +149,7 @@ except Interrupted:
 
 
 @contextmanager
-def racing(store: Path, tiny: Path, marker: str) -> Iterator[subprocess.Popen[bytes]]:
+def racing(store: Path, tiny: Path, marker: str) -> Generator[subprocess.Popen[bytes]]:
     """An engine in a process of its own, with two stubborn candidates that run."""
     python, path = interpreter(None)
     hang = STUBBORN.format(m=marker)
