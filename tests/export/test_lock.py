@@ -54,7 +54,7 @@ async def do(sandbox: Sandbox, run: str) -> None:
 async def host_sandbox(folder: Path) -> AsyncGenerator[Sandbox]:
     """A sandbox on the running system with an empty virtual environment."""
     async with OverlayBackend(folder / "store") as backend:
-        base = await backend.import_base("0" * 63 + "h", HostRoot(masked=masks(Machine(), private=[folder])))
+        base = await backend.import_base("0" * 63 + "h", HostRoot(masked=masks(Machine(Path("/")), private=[folder])))
         async with backend.fork(base) as sandbox:
             await do(sandbox, "/usr/bin/python3 -m venv --without-pip /opt/venv")
             yield sandbox
