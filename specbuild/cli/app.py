@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -93,5 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: object = cli.main(given, prog_name="specbuild", standalone_mode=False, obj=output)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the boundary: all that is left becomes a message
+        if arguments is None:  # the process ends here: one more Ctrl-C must not change how
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
         return report_failure(error, output, given)
     return code if isinstance(code, int) else 0

@@ -31,7 +31,7 @@ async def work():
     finally:
         with anyio.CancelScope(shield=True):
             say("cleaning")
-            while not Path(sys.argv[1]).exists():
+            while not gate.exists():
                 await anyio.sleep(0.01)
             say("clean")
 
@@ -42,7 +42,9 @@ def wait(output):
     run_to_end(work, output.err)
 
 app.HOMES["wait"] = __name__
-sys.exit(app.main(["wait", *sys.argv[2:]]))
+gate = Path(sys.argv[1])
+sys.argv = ["specbuild", "wait", *sys.argv[2:]]
+sys.exit(app.main())
 """
 
 
@@ -93,3 +95,13 @@ def test_json_tells_of_the_interruption(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGINT)
         assert [next_line(process.stdout) for _ in range(2)] == ["cleaning", "clean"]
         assert '"exit_code": 130' in next_line(process.stdout)
+
+
+def test_signals_without_end_change_nothing(tmp_path: Path) -> None:
+    with working(tmp_path / "gate") as process:
+        process.send_signal(signal.SIGINT)
+        assert next_line(process.stdout) == "cleaning"
+        (tmp_path / "gate").touch()
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        assert process.returncode == 130
