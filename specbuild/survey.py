@@ -74,6 +74,8 @@ async def survey(
     repo = await fetch_repo(spec, work)
     phase("facts", "")
     facts = await anyio.to_thread.run_sync(read_facts, repo)
+    for note in repo.notes:
+        notify(note)
     for warning in facts.warnings:
         notify(f"{warning.evidence.file}: {warning.value}")
     phase("bases", ", ".join(settings.bases))
