@@ -87,8 +87,8 @@ class Plain:
             case Verified():
                 what = f"{abbreviated(event.candidates)} {mark.lost} not verified: {clean(event.verdict.reason)}"
                 self._say(event.at, self._paint(what, "red"))
-            case CandidateEnded(end="cancelled") if not self.verbose:
-                pass  # one line each would bury the winner
+            case CandidateEnded(end="failed" | "cancelled") if not self.verbose:
+                pass  # the step's line has told it of all its candidates at once
             case CandidateEnded():
                 why = f": {clean(event.why)}" if event.why else ""
                 self._say(event.at, f"{event.candidate} {event.end}{why}")

@@ -95,7 +95,6 @@ def test_a_race_reads_as_one_line_a_happening(tmp_path: Path) -> None:
           │ Collecting thing
           │ error: Python.h: No such file or directory
           log: {log}
-[   3.2s] c2 failed: install ended with exit code 1
 [  1m05s] c1 ✓ sync (1m03s)
 [  1m10s] c1 ✓ verified: 312 passed, 5 skipped
 [  1m10s] c1 committed
@@ -170,7 +169,7 @@ def test_a_limit_is_named() -> None:
     assert "✗ build: out of memory, 4 GiB (2.0s)" in shown([ended])
 
 
-def test_losers_that_were_cancelled_are_named_only_when_asked() -> None:
+def test_the_ends_of_losers_are_repeated_only_when_asked() -> None:
     lost = CandidateEnded(at=9.0, candidate="c7", end="cancelled", why="another candidate verified first")
     assert shown([lost]) == ""
     assert shown([lost], verbose=1) == "[   9.0s] c7 cancelled: another candidate verified first\n"
