@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from specbuild.errors import SandboxError
+from specbuild.errors import SandboxError, UsageError
 from specbuild.recipe import Check, Level, Step, StepKind
 from specbuild.sandbox.contract import Command, Completed, End, LineSink, Sandbox
 from specbuild.verify.jsonreport import read_program_report
@@ -62,8 +62,11 @@ async def verify(
     `command` turns a Step into what the sandbox runs; `tracked` maps relative paths to the sha256 of what they must
     hold; `log` gets the whole output of the check.
 
-    Raises SandboxError when the machinery failed; whatever the repository's side did is in the Verdict.
+    Raises SandboxError when the machinery failed; whatever the repository's side did is in the Verdict. Raises
+    UsageError for a check that nothing here can read.
     """
+    if check.runner not in _READERS:
+        raise UsageError(f"no reader for the runner {check.runner!r}", hint=f"known: {', '.join(sorted(_READERS))}")
     taint = await find_taint(sandbox, tracked, command, report=check.report)
     if taint.files or taint.problem:
         return Verdict(level=check.level, ok=False, reason=taint.problem or _tainted(taint.files), tainted=taint.files)
@@ -108,7 +111,7 @@ class _Listener:
 async def _read(sandbox: Sandbox, check: Check, command: Callable[[Step], Command]) -> tuple[Tally | None, str]:
     """The report's counts, or why there are none; nothing at all for a check that has no report."""
     if check.report is None:
-        return None, ""
+        return None, "" if check.runner == "command" else "says nothing of a report"
     size = await _report_size(sandbox, check.report, command)
     if size is None:
         return None, "wrote no report"
