@@ -16,6 +16,7 @@ _NETWORK = re.compile(
 )
 _NO_SUITE = re.compile(r"does not have a Release file|404\s+Not Found|Release file .* is expired", re.IGNORECASE)
 _POCKET = re.compile(r"[a-z]+-(security|updates)")
+_CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _NO_SPACE = re.compile(r"No space left on device|not enough free space", re.IGNORECASE)
 _UNTRUSTED = re.compile(r"NO_PUBKEY|is not signed|couldn't be verified|EXPKEYSIG|keyring .* not found", re.IGNORECASE)
 _NO_USERNS = re.compile(
@@ -35,7 +36,7 @@ def lacks_pockets(tail: str) -> bool:
 
 def explain(release: Release, tool: Tool, status: int, tail: str) -> BaseError:
     """The error that says what happened, why that usually is, and what to try."""
-    last = "\n".join(tail.splitlines()[-8:])
+    last = _CREDENTIALS.sub("://***@", "\n".join(tail.splitlines()[-8:]))
     if _NO_SPACE.search(tail):
         return StoreError(
             f"the disk is full: debian:{release.name} needs about 600 MB while it is made:\n{last}",

@@ -125,6 +125,7 @@ class DebianBases:
         return _reference(release, record)
 
     async def _make(self, release: Release, background: bool) -> Record:
+        await anyio.to_thread.run_sync(self._shelf.sweep, f".{release.name}.")
         tool = await find_tool(self._cache / "tools")
         mirrors = Mirrors(self._mirror) if self._mirror else debian_mirrors(host_sources())
         self._notify(f"making {PREFIX}{release.name} with {tool.kind}; it is kept for later builds")

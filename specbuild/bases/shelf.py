@@ -8,6 +8,7 @@ CACHE/bases/debian-bookworm-amd64.lock   held while one is being made, by whatev
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -92,6 +93,11 @@ class Shelf:
             draft.write_text(text, encoding="utf-8")
             draft.replace(self.folder / f"{name}.json")
         self._drop_old(record)
+
+    def sweep(self, prefix: str) -> None:
+        """Remove work folders that a killed process left. Call with the lock of those that use that prefix held."""
+        for left in self.folder.glob(f"{prefix}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def _drop_old(self, newest: Record) -> None:
         found = [record for path in self.folder.glob("*.json") if (record := self._read(path))]

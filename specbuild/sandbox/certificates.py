@@ -39,12 +39,14 @@ _LOCAL_ANCHORS = (
 _PEM = re.compile(r"-----BEGIN (?:TRUSTED )?CERTIFICATE-----.+?-----END (?:TRUSTED )?CERTIFICATE-----", re.DOTALL)
 
 
-def certificates(host: Host) -> HostSettings:
+def certificates(host: Host, named_by_pip: str | None = None) -> HostSettings:
     """The host's bundle under every name that tools look for; nothing where the host trusts what everybody trusts.
 
-    Nothing is mounted over `/etc/ssl/certs`, which packages such as `ssl-cert` write to.
+    `named_by_pip` is the bundle that pip's configuration names. Nothing is mounted over `/etc/ssl/certs`, which packages
+    such as `ssl-cert` write to.
     """
-    named = dict.fromkeys(value for name in CA_VARIABLES if (value := host.environ.get(name)))
+    given = [*(host.environ.get(name) for name in CA_VARIABLES), named_by_pip]
+    named = dict.fromkeys(value for value in given if value)
     texts = [text for value in named if (text := host.read(host.at(value))) and _PEM.search(text)]
     notes = tuple(
         f"{value} holds no certificates that could be read" for value in named if not host.read(host.at(value))

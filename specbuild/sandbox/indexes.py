@@ -72,8 +72,20 @@ def indexes(host: Host) -> HostSettings:
     return join([HostSettings(env, binds, frozenset(secrets), notes), _netrc(host, env)])
 
 
+def pip_bundle(host: Host) -> str | None:
+    """The file of certificates that pip's configuration files name."""
+    return _pip_options(host).get("cert")
+
+
 def _pip(host: Host) -> dict[str, str]:
-    """pip's settings as variables: those of the caller before the user's files before the machine's."""
+    """pip's settings as variables: those of the caller before those of the files."""
+    env = {_pip_variable(key): value for key, value in _pip_options(host).items() if key in _PIP_KEYS}
+    given = {_pip_variable(key): host.environ.get(_pip_variable(key), "") for key in _PIP_KEYS}
+    return env | {name: value for name, value in given.items() if value}
+
+
+def _pip_options(host: Host) -> dict[str, str]:
+    """What pip's files say: the user's before the machine's."""
     found: dict[str, str] = {}
     for path in _pip_files(host):
         parser = configparser.RawConfigParser(strict=False)
@@ -84,9 +96,7 @@ def _pip(host: Host) -> dict[str, str]:
         for section in ("global", "install"):
             if parser.has_section(section):
                 found |= {key.replace("_", "-"): value for key, value in parser.items(section)}
-    env = {_pip_variable(key): value for key, value in found.items() if key in _PIP_KEYS}
-    given = {_pip_variable(key): host.environ.get(_pip_variable(key), "") for key in _PIP_KEYS}
-    return env | {name: value for name, value in given.items() if value}
+    return found
 
 
 def _pip_variable(key: str) -> str:

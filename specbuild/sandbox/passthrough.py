@@ -16,7 +16,7 @@ import platformdirs
 
 from specbuild.sandbox.apt_settings import apt_settings
 from specbuild.sandbox.certificates import certificates
-from specbuild.sandbox.indexes import indexes
+from specbuild.sandbox.indexes import indexes, pip_bundle
 from specbuild.sandbox.registries import registries
 from specbuild.sandbox.settings_parts import Host, HostSettings, join, remove_stale, secrets_in
 
@@ -60,7 +60,7 @@ def host_settings(
     folder = folder or platformdirs.user_cache_path("specbuild") / "settings"
     remove_stale(folder)
     host = Host(environ, home or Path.home(), root, folder)
-    trusted = certificates(host)
+    trusted = certificates(host, pip_bundle(host))
     apt = apt_settings(host, own_certificates=bool(trusted.binds))
     return join([proxies(host), trusted, indexes(host), registries(host), apt])
 

@@ -211,6 +211,21 @@ def test_a_failure_is_explained(tail: str, kind: type[SpecBuildError], hint: str
     assert tail in error.message
 
 
+def test_an_explanation_shows_no_credentials() -> None:
+    assert BOOKWORM is not None
+    error = explain(BOOKWORM, TOOL, 1, "E: Failed to fetch http://ann:s3cret@mirror.test/debian")
+    assert "s3cret" not in error.message
+    assert "mirror.test" in error.message
+
+
+async def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
+    left = tmp_path / "bases/.bookworm.abc"
+    left.mkdir(parents=True)
+    with pytest.raises(TransientError):
+        await DebianBases(tmp_path, mirror=NOWHERE).resolve("debian:bookworm")
+    assert not left.exists()
+
+
 def test_only_missing_updates_are_done_without() -> None:
     gone = "E: The repository 'http://m.test/debian-security bullseye-security Release' does not have a Release file."
     assert lacks_pockets(gone)

@@ -89,6 +89,12 @@ def test_certificates_of_an_administrator_bring_the_whole_bundle(machine: Machin
     assert shown(machine.settings(), "ca.crt").count("BEGIN CERTIFICATE") == 2
 
 
+def test_certificates_that_pips_configuration_names_count(machine: Machine) -> None:
+    machine.write("/etc/corp.pem", OTHER)
+    machine.write("/etc/pip.conf", "[global]\ncert = /etc/corp.pem\n")
+    assert OTHER in shown(machine.settings(), "ca.crt")
+
+
 def test_a_bundle_that_is_not_there_is_told(machine: Machine) -> None:
     found = machine.settings({"SSL_CERT_FILE": "/etc/none.pem"})
     assert found.env == {}
