@@ -88,7 +88,7 @@ def _route(request: Request, site: Site, lock: Lock, name: str, inside: tuple[St
         reason=f"exactly the versions of {lock.evidence.file}",
         inside=inside,
         packages=(*project.compilers(facts), *project.tools(facts)),
-        requirements=30,
+        requirements=len(Needs.of(request).texts),
         evidence=(lock.evidence,),
     )
 
