@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-LOCKED = 0.85
+LOCKED = 0.9
 """A lock file that the project's developers use every day."""
 
 NEWEST = 0.88
