@@ -34,8 +34,9 @@ _CUSTOMIZE = f"""
 set -eu
 root="$1"
 sed -n 's/^deb /{SOURCE_MARK}/p' "$root"/etc/apt/sources.list "$root"/etc/apt/sources.list.d/*.list 2>/dev/null || true
-APT_CONFIG="${{MMDEBSTRAP_APT_CONFIG:-${{APT_CONFIG:-/dev/null}}}}" apt-cache show python3 2>/dev/null |
-  sed -n 's/^Version: /{PYTHON_MARK}/p' || true
+if [ -n "${{MMDEBSTRAP_APT_CONFIG:-}}" ]; then
+  APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-cache show python3 2>/dev/null | sed -n 's/^Version: /{PYTHON_MARK}/p' || true
+fi
 rm -f "$root/{_HOST_CONF}" "$root"/etc/apt/sources.list "$root"/etc/apt/sources.list.d/*
 rm -f "$root"/etc/resolv.conf "$root"/etc/hostname "$root"/etc/hosts
 : > "$root/etc/resolv.conf"

@@ -15,6 +15,10 @@ from anyio.abc import Process
 GRACE = 15.0
 """Seconds in which a bootstrap tool may remove its folder and mounts after SIGTERM."""
 
+_RELAY = """trap 'trap "" TERM; kill -TERM 0; wait; exit 143' TERM; "$@" & wait "$!" """
+"""A shell that passes SIGTERM on to all of its process group: the kernel tells of a parent's death to one process only,
+and mmdebstrap's first process hears of nothing while it waits for its second."""
+
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
@@ -32,7 +36,7 @@ async def run_program(
     """
     prefix = ["nice", "-n", "10"] if background else []
     if setpriv := find_program("setpriv"):
-        prefix = [setpriv, "--pdeathsig", "TERM", *prefix]
+        prefix = [setpriv, "--pdeathsig", "TERM", "/bin/sh", "-c", _RELAY, "sh", *prefix]
     with log.open("ab") as output:
         process = await anyio.open_process(
             [*prefix, *argv],

@@ -42,8 +42,8 @@ _PEM = re.compile(r"-----BEGIN (?:TRUSTED )?CERTIFICATE-----.+?-----END (?:TRUST
 def certificates(host: Host, named_by_pip: str | None = None) -> HostSettings:
     """The host's bundle under every name that tools look for; nothing where the host trusts what everybody trusts.
 
-    `named_by_pip` is the bundle that pip's configuration names. Nothing is mounted over `/etc/ssl/certs`, which packages
-    such as `ssl-cert` write to.
+    `named_by_pip` is the bundle that pip's configuration names. Nothing is mounted over `/etc/ssl/certs`, to which
+    packages such as `ssl-cert` write.
     """
     given = [*(host.environ.get(name) for name in CA_VARIABLES), named_by_pip]
     named = dict.fromkeys(value for value in given if value)

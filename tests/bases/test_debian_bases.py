@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -131,6 +133,31 @@ def test_cancelling_ends_the_tool_and_leaves_no_folder(tmp_path: Path, monkeypat
     assert not list(temporary.iterdir())
     assert [path.suffix for path in (tmp_path / "cache/bases").iterdir()] == [".lock"]
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_program_ends_with_all_its_children_when_this_process_is_killed(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    child = f"sh -c 'echo $$ > {mark}; sleep 600' & wait"
+    code = (
+        "import anyio, pathlib, specbuild.bases.programs as p\n"
+        f"log = pathlib.Path({str(tmp_path / 'log')!r})\n"
+        f"async def main(): await p.run_program(['sh', '-c', {child!r}], log=log, env={{'PATH': '/usr/bin:/bin'}})\n"
+        "anyio.run(main)\n"
+    )
+    engine = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    _wait_until(lambda: mark.exists() and mark.read_text() != "")
+    engine.kill()
+    engine.wait()
+    grandchild = int(mark.read_text())
+    _wait_until(lambda: not Path(f"/proc/{grandchild}").exists())
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for something that is to come; fail if it does not."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.mark.network
