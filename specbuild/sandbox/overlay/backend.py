@@ -84,9 +84,9 @@ class OverlayBackend:
                 await machine.helper.settle()
 
     async def _machine(self, realm: Realm) -> Machine:
-        """The helper of a realm, started when it is first needed."""
+        """The helper of a realm, started when it is first needed, and again when it has been killed."""
         async with self._lock:
-            if realm not in self._machines:
+            if realm not in self._machines or not self._machines[realm].helper.alive:
                 self._machines[realm] = await self._start_machine(realm)
                 self._store.describe(self._about())
         return self._machines[realm]

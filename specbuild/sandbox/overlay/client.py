@@ -89,6 +89,11 @@ class HelperClient:
         self._complaints = complaints
 
     @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         """Its process id."""
         return self._process.pid
@@ -182,21 +187,25 @@ class HelperClient:
             call.close()
 
     async def trash(self, paths: list[str]) -> None:
-        """Remove trees in the background."""
+        """Remove trees in the background. Without the helper they stay for the next session to find."""
         if paths:
-            await self._send({"op": "trash", "paths": paths})
+            with contextlib.suppress(SandboxError):
+                await self._send({"op": "trash", "paths": paths})
 
     async def settle(self) -> None:
-        """Wait until all that was trash is gone."""
-        call = await self.call({"op": "settle"})
-        try:
-            await call.answer()
-        finally:
-            call.close()
+        """Wait until all that was trash is gone. Without the helper it stays for the next session to find."""
+        with contextlib.suppress(SandboxError):
+            call = await self.call({"op": "settle"})
+            try:
+                await call.answer()
+            finally:
+                call.close()
 
     async def close(self) -> None:
         """End the helper and all that it runs; bounded."""
         self._control.close()
+        if not self.alive:
+            return
         pidfd = os.pidfd_open(self.pid)
         try:
             with anyio.move_on_after(_END_WITHIN, shield=True) as scope:

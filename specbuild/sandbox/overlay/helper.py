@@ -281,9 +281,10 @@ def _become_command(helper: Helper, message: wire.Message, status: int, fds: lis
         os.write(fds[number], b"0")
     for what, soft, hard in message["rlimits"]:
         resource.setrlimit(what, (soft, hard))
+    told: list[dict[str, Any]] = message["binds"]
     binds: list[int] = [
         fds[bind["fd"]] if "fd" in bind else stage.copy_mount(bind["path"], helper.covered_tmp, writable=bind["rw"])
-        for bind in message["binds"]
+        for bind in told
     ]
     kernel.unshare(kernel.CLONE_NEWNS)
     began = time.monotonic()

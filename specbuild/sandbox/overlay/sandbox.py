@@ -154,8 +154,11 @@ class OverlaySandbox:
                 reply.update(await call.answer())
                 watch.stop()
                 tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN
-        except* WorkError as failed:
-            raise SandboxError(f"the command could not be started: {failed.exceptions[0]}") from failed
+        except ExceptionGroup as group:  # the first is the cause; what the others met follows from it
+            first = group.exceptions[0]
+            if isinstance(first, WorkError):
+                raise SandboxError(f"the command could not be started: {first}") from first
+            raise first from None
         return reply
 
     async def _end(self, call: Call, group: Group) -> None:
