@@ -22,6 +22,9 @@ _ACTIVE = (
 """The project's environment is active: tests and users' commands call its programs by name."""
 
 _NO_LAYOUT = TestLayout(runner="none")
+_PYTEST_NATIVE = ("pytest", "doctest", "none")
+"""Layouts whose first check is pytest because it is theirs, not because it can run the suites of others too."""
+
 _SUITE_SCRIPTS = frozenset({"runtests.py", "run_tests.py", "run_all.py", "test_all.py", "alltests.py", "selftest.py"})
 _JUNIT_OPTION = re.compile(r"--junit-?xml(?:=|\s+)(?P<path>\"[^\"]+\"|'[^']+'|[^\s;|&]+)")
 
@@ -118,15 +121,30 @@ class _Plan:
 
 
 def _tests(plan: _Plan) -> Iterator[Check]:
+    """The likeliest layout's first check, then what differs from it the least, then the rest."""
     layouts = plan.facts.tests or (_NO_LAYOUT,)
-    for layout in layouts:
+    first = list(_layout_checks(plan, layouts[0]))
+    yield first[0]
+    if first[0].runner == "pytest" and layouts[0].runner in _PYTEST_NATIVE:
+        yield _lenient(plan, layouts[0])
+    yield from first[1:]
+    for layout in layouts[1:]:
         yield from _layout_checks(plan, layout)
-    yield plan.check(
-        "pytest",
-        plan.prologue + pytest_commands.lenient(layouts[0].paths),
-        JUNIT_REPORT,
-        "run the tests with pytest, without the project's own options and warning filters",
-    )
+    yield _lenient(plan, layouts[0])
+
+
+def _lenient(plan: _Plan, layout: TestLayout) -> Check:
+    """The cure for options and warning filters that newer or missing tools do not bear."""
+    run = plan.prologue + pytest_commands.lenient(_pytest_arguments(layout))
+    reason = "run the tests with pytest, without the project's own options and warning filters"
+    return plan.check("pytest", run, JUNIT_REPORT, reason, env=_settings(layout))
+
+
+def _pytest_arguments(layout: TestLayout) -> tuple[str, ...]:
+    """Paths; for documentation tests what makes pytest find them, wherever they are."""
+    if layout.runner == "doctest":
+        return ("--doctest-modules", "--doctest-glob=*.rst", "--doctest-continue-on-failure", *(layout.paths or (".",)))
+    return layout.paths
 
 
 def _layout_checks(plan: _Plan, layout: TestLayout) -> Iterator[Check]:
@@ -151,7 +169,7 @@ def _layout_checks(plan: _Plan, layout: TestLayout) -> Iterator[Check]:
 
 def _pytest(plan: _Plan, layout: TestLayout) -> Iterator[Check]:
     env = _settings(layout)
-    run, reason = pytest_commands.in_tree(layout.paths), "run the tests with pytest in the source tree"
+    run, reason = pytest_commands.in_tree(_pytest_arguments(layout)), "run the tests with pytest in the source tree"
     if plan.shadowed:
         run, reason = plan.unshadowed(run, layout), "run the tests with pytest against what is installed"
     yield plan.check("pytest", plan.prologue + run, JUNIT_REPORT, reason, env=env)
@@ -171,7 +189,7 @@ def _suite_scripts(plan: _Plan, layout: TestLayout) -> Iterator[Check]:
     for script in _named(layout, _SUITE_SCRIPTS):
         run = plan.prologue + program_command("unittest", JSON_REPORT, "script", basename(script))
         reason = f"run the project's own {script}"
-        yield plan.check("unittest", run, JSON_REPORT, reason, cwd=join(SOURCE_DIR, dirname(script)))
+        yield plan.check("unittest", run, JSON_REPORT, reason, cwd=_folder_of(script))
 
 
 def _django(plan: _Plan, layout: TestLayout) -> Iterator[Check]:
@@ -179,8 +197,9 @@ def _django(plan: _Plan, layout: TestLayout) -> Iterator[Check]:
         name = basename(script)
         args = ["test", "--noinput"] if name == "manage.py" else []
         run = plan.prologue + program_command("unittest", JSON_REPORT, "script", name, *args)
-        cwd = join(SOURCE_DIR, dirname(script))
-        yield plan.check("django", run, JSON_REPORT, f"run the project's own {script}", cwd=cwd, env=_settings(layout))
+        yield plan.check(
+            "django", run, JSON_REPORT, f"run the project's own {script}", cwd=_folder_of(script), env=_settings(layout)
+        )
     if layout.settings_module:
         target = ["module", "django", "test", "--noinput", *layout.paths]
         run = plan.prologue + program_command("unittest", JSON_REPORT, *target)
@@ -242,6 +261,11 @@ _PLANNERS: dict[Level, Callable[[_Plan], Iterator[Check]]] = {
 
 def _settings(layout: TestLayout) -> list[tuple[str, str]]:
     return [("DJANGO_SETTINGS_MODULE", layout.settings_module)] if layout.settings_module else []
+
+
+def _folder_of(file: str) -> str:
+    """Where the folder of a file of the Repo is in the sandbox."""
+    return join(SOURCE_DIR, dirname(file)).rstrip("/")
 
 
 def _named(layout: TestLayout, names: Iterable[str]) -> list[str]:

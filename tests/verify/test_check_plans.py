@@ -24,7 +24,7 @@ def fact(value: str, file: str) -> Fact[str]:
 FACTS = st.builds(fact, WORDS, PATHS)
 LAYOUTS = st.builds(
     TestLayout,
-    runner=st.sampled_from(["pytest", "unittest", "django", "nose", "trial", "none"]),
+    runner=st.sampled_from(["pytest", "unittest", "django", "nose", "trial", "doctest", "none"]),
     paths=st.lists(PATHS | st.sampled_from(["manage.py", "tests/runtests.py", "tests"]), max_size=3).map(tuple),
     settings_module=st.none() | WORDS,
 )
@@ -62,6 +62,7 @@ def test_every_project_has_checks_that_are_valid_shell(facts: Facts, level: Leve
     [
         (TestLayout(runner="pytest"), ["pytest", "pytest"]),
         (TestLayout(runner="none"), ["pytest", "pytest"]),
+        (TestLayout(runner="doctest"), ["pytest", "pytest"]),
         (TestLayout(runner="unittest", paths=("tests",)), ["pytest", "unittest", "pytest"]),
         (TestLayout(runner="nose"), ["pytest", "nose", "unittest", "pytest"]),
         (TestLayout(runner="trial", paths=("pkg",)), ["pytest", "trial", "pytest"]),
@@ -74,6 +75,13 @@ def test_every_project_has_checks_that_are_valid_shell(facts: Facts, level: Leve
 def test_the_most_telling_check_comes_first(layout: TestLayout, runners: list[str]) -> None:
     checks = checks_for(Facts(tests=(layout,)), level=Level.TESTS, test_command=None, network=True, timeout=5)
     assert [check.runner for check in checks] == runners
+
+
+def test_the_second_check_differs_the_least_from_the_first() -> None:
+    layouts = (TestLayout(runner="pytest", paths=("tests",)), TestLayout(runner="unittest", paths=("tests",)))
+    checks = checks_for(Facts(tests=layouts), level=Level.TESTS, test_command=None, network=True, timeout=5)
+    assert [check.runner for check in checks] == ["pytest", "pytest", "unittest"]
+    assert "filterwarnings=" in checks[1].step.run
 
 
 def test_the_network_is_as_the_user_says() -> None:

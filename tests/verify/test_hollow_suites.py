@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from specbuild.verify import Verdict
+from specbuild.recipe import Level
+from specbuild.repo.facts import Facts, TestLayout
+from specbuild.verify import Verdict, checks_for
 
 Judge = Callable[..., Awaitable[Verdict]]
 
@@ -105,3 +107,21 @@ async def test_a_missing_module_is_named_in_the_reason(judge: Judge) -> None:
     verdict = await judge({"tests/test_a.py": "import nowhere\n"})
     assert "No module named 'nowhere'" in verdict.reason
     assert verdict.failing == ("tests.test_a",)
+
+
+async def test_documentation_tests_count(judge: Judge) -> None:
+    facts = Facts(tests=(TestLayout(runner="doctest"),))
+    files = {"demo.py": 'def f():\n    """\n    >>> f()\n    1\n    """\n    return 1\n', "a.rst": ">>> 1 + 1\n2\n"}
+    verdict = await judge({**files, "setup.py": "import setuptools\nraise SystemExit('no')\n"}, facts=facts)
+    assert (verdict.passed, verdict.ok) == (2, True), verdict
+
+
+async def test_warnings_made_errors_are_left_out_by_the_second_check(judge: Judge) -> None:
+    files = {
+        "pytest.ini": "[pytest]\nfilterwarnings = error:old:DeprecationWarning\naddopts = --strict-markers\n",
+        "tests/test_a.py": f"import warnings\nwarnings.warn('old', DeprecationWarning)\n{GOOD}",
+    }
+    facts = Facts(tests=(TestLayout(runner="pytest", paths=("tests",)),))
+    first, second, *_ = checks_for(facts, level=Level.TESTS, test_command=None, network=False, timeout=60)
+    assert "did not load" in (await judge(files, first)).reason
+    assert (await judge(files, second)).ok
