@@ -14,8 +14,17 @@ WIDTH, LABEL, ROW, TOP, BOTTOM = 920, 90, 22, 44, 30
 TICKS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 """Seconds between marks of the axis; the first that needs at most ten."""
 COLORS = {"won": "#2da44e", "ok": "#54aeff", "failed": "#cf222e", "cancelled": "#afb8c1", "reused": "#bf8700"}
-MEANINGS = {"won": "the winner's path", "ok": "ran", "failed": "failed", "cancelled": "cancelled at the commit"}
+MEANINGS = {
+    "won": "the winner's path",
+    "ok": "ran for others",
+    "failed": "failed",
+    "cancelled": "cancelled at the commit",
+    "reused": "kept from an earlier build",
+}
 INK = "#6e7781"
+ON_BAR = "#0d1117"
+LETTER = 6.6
+"""Pixels that a letter of this size takes, on average."""
 
 
 def race_of(environment: Environment) -> list[TimelineEntry]:
@@ -35,7 +44,7 @@ def draw(environment: Environment) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {font} fill="{INK}">',
         f"<title>{escape(_title(environment))}</title>",
         f'<text x="4" y="16" font-size="14" font-weight="600">{escape(_title(environment))}</text>',
-        *_legend(),
+        *_legend({_state(entry, environment) for entry in entries}),
         *_axis(seconds, scale, height),
     ]
     for row, entry in enumerate(entries):
@@ -49,9 +58,11 @@ def _title(environment: Environment) -> str:
     return f"{environment.repo.origin}: {len(environment.candidates)} candidates, verified after {verified}{verdict}"
 
 
-def _legend() -> Iterator[str]:
+def _legend(states: set[str]) -> Iterator[str]:
     x = 4
     for name, meaning in MEANINGS.items():
+        if name not in states:
+            continue
         yield f'<rect x="{x}" y="24" width="12" height="10" rx="2" fill="{COLORS[name]}"/>'
         yield f'<text x="{x + 17}" y="33">{meaning}</text>'
         x += 40 + 7 * len(meaning)
@@ -67,18 +78,26 @@ def _axis(seconds: float, scale: float, height: int) -> Iterator[str]:
 
 def _bar(entry: TimelineEntry, row: int, scale: float, environment: Environment) -> Iterator[str]:
     y, x, width = TOP + row * ROW, LABEL + entry.start * scale, max(2.0, (entry.end - entry.start) * scale)
-    winner = next((candidate.id for candidate in environment.candidates if candidate.end == "committed"), None)
-    state = "won" if entry.outcome == "ok" and winner in entry.candidates else entry.outcome
+    state = _state(entry, environment)
     names = " ".join(entry.candidates[:3]) + ("…" if len(entry.candidates) > 3 else "")
-    text = escape(f"{entry.title}  {entry.end - entry.start:.1f} s")
-    after = x + width + 6
-    inside = after + 6.3 * len(text) > WIDTH
+    text = f"{_short(entry.title, 60)}  {entry.end - entry.start:.1f} s"
     yield f'<text x="4" y="{y + 15}">{escape(names)}</text>'
     yield f'<rect x="{x:.1f}" y="{y + 4}" width="{width:.1f}" height="{ROW - 7}" rx="3" fill="{COLORS[state]}"/>'
-    anchor = f'x="{x - 6:.1f}" text-anchor="end"' if inside and x - LABEL > WIDTH / 2 else f'x="{after:.1f}"'
-    if inside and x - LABEL <= WIDTH / 2:
-        anchor = f'x="{x + 6:.1f}" fill="#ffffff"'
-    yield f'<text {anchor} y="{y + 15}">{text}</text>'
+    if x + width + 6 + LETTER * len(text) < WIDTH:
+        yield f'<text x="{x + width + 6:.1f}" y="{y + 15}">{escape(text)}</text>'
+    elif LETTER * len(text) < width:
+        yield f'<text x="{x + 6:.1f}" y="{y + 15}" fill="{ON_BAR}">{escape(text)}</text>'
+    else:
+        yield f'<text x="{x - 6:.1f}" y="{y + 15}" text-anchor="end">{escape(text)}</text>'
+
+
+def _state(entry: TimelineEntry, environment: Environment) -> str:
+    winner = next((candidate.id for candidate in environment.candidates if candidate.end == "committed"), None)
+    return "won" if entry.outcome == "ok" and winner in entry.candidates else entry.outcome
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip(" ,") + "…"
 
 
 def main() -> None:

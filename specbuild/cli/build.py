@@ -33,7 +33,7 @@ EXIT_CODES = {"committed": 0, "failed": BuildFailed.exit_code, "timeout": Budget
 @race_options
 @output_options(progress=True)
 @click.pass_obj
-def build(output: Output, repo: str, folder: Path, **options: Any) -> int:
+def build(output: Output, /, repo: str, folder: Path, **options: Any) -> int:
     """Make a verified environment for REPO.
 
     REPO is a folder, an archive, pypi:NAME==VERSION, or a git address, with @REVISION if you like.

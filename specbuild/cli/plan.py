@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @route_options
 @output_options()
 @click.pass_obj
-def plan(output: Output, repo: str, **options: Any) -> int:
+def plan(output: Output, /, repo: str, **options: Any) -> int:
     """Show what is known of REPO, and the candidates that `build` would race, with odds and reasons.
 
     Nothing is run in a sandbox, and no code of the repository is executed. Ends with 1 if there is no candidate.
