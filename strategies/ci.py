@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from specbuild.recipe import UV, Step, StepKind
 from specbuild.repo.facts import CiJob
 from specbuild.strategies import odds, project, steps
-from specbuild.strategies.completion import complete
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.contract import Candidate, Request
-from specbuild.strategies.declared import newest_steps
 from specbuild.strategies.interpreters import Site, sites
-from specbuild.strategies.needs import Needs
+from specbuild.strategies.scripted import scripted_steps
 from specbuild.strategies.shell_lines import Translated, translate
 
 _MOST_JOBS = 2
@@ -40,36 +37,18 @@ class Ci:
 def _route(request: Request, site: Site, job: CiJob, script: Translated) -> Route:
     facts = request.facts
     packages = tuple(sorted({*script.packages, *project.tools(facts)} - set(project.compilers(facts))))
-    inside = tuple(_translated(request, script, _env(job))) if script.python else newest_steps(request)
     compilers = project.compilers(facts)
     return Route(
         name="ci",
         site=site,
         odds=odds.CI * (odds.COMPILER if compilers else 1.0),
         reason=f"what {job.provider} job {job.name} installs" + _left_out(script),
-        inside=inside,
+        inside=scripted_steps(request, script, "install what CI installs", env=_env(job)),
         packages=compilers,
         before=(steps.fresh_packages(packages),) if packages else (),
         requirements=15,
         evidence=(job.evidence, *script.evidence),
     )
-
-
-def _translated(request: Request, script: Translated, env: tuple[tuple[str, str], ...]) -> Iterator[Step]:
-    """The lines as they stand, with pip in the project's environment, then what the tests lack yet."""
-    version = project.version_env(request.facts)
-    run = "\n".join((f"{UV} pip install --quiet pip setuptools wheel", *script.lines))
-    merged = tuple({**dict(env), **dict(version)}.items())
-    # One Step, since `export` and `cd` of a script hold for its later lines; builds of the tree are among them.
-    yield steps.uv(run, "install what CI installs", kind=StepKind.BUILD, env=merged)
-    needs = Needs.of(request)
-    rest = (
-        f"{UV} pip install --no-cache {steps.words(needs.tests.requirements)}" if needs.tests.requirements else "true"
-    )
-    what = project.target((), in_place=project.editable(request.facts))
-    yield steps.uv(rest, "install what the tests need", kind=StepKind.BUILD)
-    yield steps.uv(f"{UV} pip install --no-cache {what}", "install the project", kind=StepKind.BUILD, env=version)
-    yield complete("plugins")
 
 
 def _env(job: CiJob) -> tuple[tuple[str, str], ...]:

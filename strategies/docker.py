@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from specbuild.recipe import UV, Step, StepKind
 from specbuild.repo.facts import DockerImage
 from specbuild.strategies import odds, project, steps
-from specbuild.strategies.completion import complete
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.contract import Candidate, Request
-from specbuild.strategies.declared import newest_steps
 from specbuild.strategies.interpreters import Site, minor_of, sites
-from specbuild.strategies.needs import Needs
+from specbuild.strategies.scripted import scripted_steps
 from specbuild.strategies.shell_lines import Translated, translate
 
 _ALIKE = re.compile(r"(^|/)(debian|ubuntu|python|buildpack-deps|devcontainers/(python|base))\b")
@@ -50,27 +47,9 @@ def _route(request: Request, site: Site, image: DockerImage, script: Translated)
         site=site,
         odds=odds.DOCKER,
         reason=f"what {image.evidence.file} installs on {image.image}",
-        inside=_inside(request, script),
+        inside=scripted_steps(request, script, "install what the Dockerfile installs", mode="imports"),
         packages=compilers,
         before=(steps.fresh_packages(packages),) if packages else (),
         requirements=15,
         evidence=(image.evidence, *script.evidence),
-    )
-
-
-def _inside(request: Request, script: Translated) -> tuple[Step, ...]:
-    if not script.python:
-        return newest_steps(request)
-    version = project.version_env(request.facts)
-    lines = "\n".join((f"{UV} pip install --quiet pip setuptools wheel", *script.lines))
-    needs = Needs.of(request)
-    rest = (
-        f"{UV} pip install --no-cache {steps.words(needs.tests.requirements)}" if needs.tests.requirements else "true"
-    )
-    what = project.target((), in_place=project.editable(request.facts))
-    return (
-        steps.uv(lines, "install what the Dockerfile installs", kind=StepKind.BUILD, env=version),
-        steps.uv(rest, "install what the tests need", kind=StepKind.BUILD),
-        steps.uv(f"{UV} pip install --no-cache {what}", "install the project", kind=StepKind.BUILD, env=version),
-        complete("imports"),
     )
