@@ -14,7 +14,12 @@ _NETWORK = re.compile(
     r"|File has unexpected size|Error reading from server|\b(429|50[0234])  ?\w+|Proxy Authentication Required",
     re.IGNORECASE,
 )
-_NO_SUITE = re.compile(r"does not have a Release file|404\s+Not Found|Release file .* is expired", re.IGNORECASE)
+_NO_SUITE = re.compile(
+    r"does not have a Release file|\b(400|403|404|410)  ?[A-Z]|Release file .* (is|has) expired|no longer valid",
+    re.IGNORECASE,
+)
+_NOT_SIGNED = re.compile(r"Release' is not signed", re.IGNORECASE)
+"""apt says so, too, where it got no Release file at all."""
 _POCKET = re.compile(r"[a-z]+-(security|updates)")
 _CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _NO_SPACE = re.compile(r"No space left on device|not enough free space", re.IGNORECASE)
@@ -30,8 +35,10 @@ BaseError = BaseUnavailableError | TransientError | StoreError
 
 def lacks_pockets(tail: str) -> bool:
     """Whether only the suites for updates and security fixes are missing from the mirror."""
-    lines = [line for line in tail.splitlines() if _NO_SUITE.search(line)]
-    return bool(lines) and all(_POCKET.search(line) for line in lines)
+    errors = [line for line in tail.splitlines() if line.startswith("E: ")]
+    missing = [line for line in errors if _NO_SUITE.search(line)]
+    unsigned = [line for line in errors if _NOT_SIGNED.search(line)]
+    return bool(missing) and all(_POCKET.search(line) for line in (*missing, *unsigned))
 
 
 def explain(release: Release, tool: Tool, status: int, tail: str) -> BaseError:
@@ -52,10 +59,10 @@ def explain(release: Release, tool: Tool, status: int, tail: str) -> BaseError:
 
 
 def _hint(release: Release, tail: str) -> str:
-    if _UNTRUSTED.search(tail):
-        return f"the keys for {release.name} are missing or too old: upgrade the package `debian-archive-keyring`"
     if _NO_SUITE.search(tail):
         return f"the mirror does not have {release.name}: name one that has by SPECBUILD_DEBIAN_MIRROR"
+    if _UNTRUSTED.search(tail):
+        return f"the keys for {release.name} are missing or too old: upgrade the package `debian-archive-keyring`"
     if _NO_USERNS.search(tail):
         return (
             "as an ordinary user this needs user namespaces: install `uidmap` and give the user a range in /etc/subuid"

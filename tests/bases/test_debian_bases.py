@@ -256,7 +256,15 @@ async def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
 def test_only_missing_updates_are_done_without() -> None:
     gone = "E: The repository 'http://m.test/debian-security bullseye-security Release' does not have a Release file."
     assert lacks_pockets(gone)
-    assert not lacks_pockets(gone + "\nErr:1 http://m.test/debian bullseye Release\n  404  Not Found")
+    assert lacks_pockets(
+        "Err:1 http://m.test/s bullseye-security InRelease\n  404  Not Found [IP: 192.0.2.1 80]\n"
+        "E: Failed to fetch http://m.test/s/dists/bullseye-security/InRelease  404  Not Found\n"
+        "E: The repository 'http://m.test/s bullseye-security InRelease' is not signed."
+    )
+    assert not lacks_pockets("W: GPG error: http://m.test bullseye-security InRelease: NO_PUBKEY 1")
+    assert not lacks_pockets(
+        gone + "\nE: The repository 'http://m.test/debian bullseye Release' does not have a Release file."
+    )
     assert not lacks_pockets("Temporary failure resolving")
 
 
