@@ -35,8 +35,8 @@ CORE = "core"
 """The role of the v2 hierarchy itself, which counts CPU, freezes and kills even where v1 has all controllers."""
 
 _NAMES = {"memory": "memory", "pids": "processes", "cpu": "cpu"}
-_PROBE = "probe-"
-"""With a process id, the session of a group that `detect` makes."""
+_PROBE = "probe"
+"""The session of a group that `detect` makes."""
 
 _GONE_WITHIN = 5.0
 """Seconds after which a group that is still busy is reported instead of waited for."""
@@ -188,8 +188,9 @@ class Controller:
 
     def create(self, name: str, limits: Limits) -> Group:
         """A Group named `SESSION.ANYTHING`, so that `leftovers` can tell whose it was. Raises SandboxError."""
+        folder = f"{name}@{_engine()}"
         places = {
-            role: Place(place.version, place.path / name, place.controllers) for role, place in self.places.items()
+            role: Place(place.version, place.path / folder, place.controllers) for role, place in self.places.items()
         }
         group = Group(name, places, limits)
         try:
@@ -231,6 +232,8 @@ def cpu_shares(weight: int) -> int:
 def rlimits(limits: Limits) -> dict[int, tuple[int, int]]:
     """What `setrlimit` can do in place of a Controller: soft and hard limit by `resource.RLIMIT_*`.
 
+    Disk space is not among it: the size of one file says little, and sparse files are larger than what they take.
+
     They count for each process, not for the Sandbox. RLIMIT_DATA and not RLIMIT_AS, because programs such as the JVM
     reserve far more address space than they use. RLIMIT_NPROC counts all processes of the user id in its namespace.
     """
@@ -238,26 +241,48 @@ def rlimits(limits: Limits) -> dict[int, tuple[int, int]]:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_DATA: limits.memory_bytes,
         resource.RLIMIT_NPROC: limits.processes,
-        resource.RLIMIT_FSIZE: limits.disk_bytes,
     }
     return {what: _within_hard(what, bound) for what, bound in bounds.items() if bound is not None}
 
 
 def leftovers(alive: Callable[[str], bool]) -> list[Group]:
-    """Groups of sessions that are not alive any more, in whatever place they made them."""
+    """Groups of sessions that are not alive, or whose engine is gone, in whatever place they made them."""
     folders: dict[str, dict[str, Place]] = {}
     for hierarchy in hierarchies():
         for path in groups_anywhere(hierarchy.root):
             roles = hierarchy.controllers & _V1_ROLES or {CORE}
             places = folders.setdefault(path.name, {})
             places |= {role if hierarchy.version == 1 else CORE: Place(hierarchy.version, path) for role in roles}
-    return [Group(name, places) for name, places in folders.items() if not _in_use(name.partition(".")[0], alive)]
+    return [Group(name.partition("@")[0], places) for name, places in folders.items() if not _in_use(name, alive)]
 
 
-def _in_use(session: str, alive: Callable[[str], bool]) -> bool:
-    if session.startswith(_PROBE):
-        return Path("/proc", session.removeprefix(_PROBE)).exists()
-    return alive(session)
+def _in_use(name: str, alive: Callable[[str], bool]) -> bool:
+    label, _, engine = name.partition("@")
+    session = label.partition(".")[0]
+    return not engine_is_gone(engine) and (session == _PROBE or alive(session))
+
+
+def _engine() -> str:
+    """Names this process for all time: its pid namespace, its number there, and when it began (proc_pid_stat(5))."""
+    return f"{_pid_namespace()}-{os.getpid()}-{_began(os.getpid())}"
+
+
+def engine_is_gone(engine: str) -> bool:
+    """Whether the process that made a group is known to have ended: not for those of other pid namespaces."""
+    namespace, _, process = engine.partition("-")
+    pid, _, began = process.partition("-")
+    return namespace == _pid_namespace() and _began(int(pid)) != began
+
+
+def _pid_namespace() -> str:
+    return str(Path("/proc/self/ns/pid").stat().st_ino)
+
+
+def _began(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _look_v1(hierarchy: Hierarchy) -> tuple[dict[str, Place], str]:
@@ -287,7 +312,7 @@ def _concerns(hierarchy: Hierarchy, role: str) -> bool:
 def _prove(controller: Controller) -> str | None:
     """Why no process can enter a group of this Controller, or None when one could."""
     try:
-        group = controller.create(f"{_PROBE}{os.getpid()}.{time.monotonic_ns()}", Limits(memory_bytes=64 << 20))
+        group = controller.create(f"{_PROBE}.{time.monotonic_ns()}", Limits(memory_bytes=64 << 20))
     except SandboxError as error:
         return error.message
     try:

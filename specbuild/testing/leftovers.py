@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from specbuild.sandbox.cgroups import groups_anywhere, hierarchies
+from specbuild.sandbox.limits import engine_is_gone
 
 _SETTLED = 5.0
 """Seconds for which something may still be seen that is already on its way out, in other sessions of this machine."""
@@ -62,10 +63,10 @@ def _processes(store: Path) -> list[str]:
 def _works_on(pid: int, store: Path) -> bool:
     """Whether it is a helper, which works in its store's folder, or an engine that was started for the store."""
     try:
-        folder = os.readlink(f"/proc/{pid}/cwd")
+        folder = Path(f"/proc/{pid}/cwd").readlink()
     except OSError:  # it has ended meanwhile
         return False
-    return Path(folder).is_relative_to(store) or f"\0{store}\0" in _text(f"/proc/{pid}/cmdline")
+    return folder.is_relative_to(store) or f"\0{store}\0" in _text(f"/proc/{pid}/cmdline")
 
 
 def _parents() -> Iterator[tuple[int, int]]:
@@ -82,9 +83,13 @@ def _mounts(store: Path) -> list[str]:
 
 
 def _groups() -> list[str]:
-    """Groups without processes that stay: sessions elsewhere on the machine have theirs for a while only."""
+    """Groups of this process, and those of an engine that is gone."""
     folders = {path for hierarchy in hierarchies() for path in groups_anywhere(hierarchy.root)}
-    return [f"control group {path}" for path in sorted(folders) if not _text(f"{path}/cgroup.procs").strip()]
+    return [f"control group {path}" for path in sorted(folders) if _is_left(path.name.partition("@")[2])]
+
+
+def _is_left(engine: str) -> bool:
+    return engine_is_gone(engine) or engine.split("-")[1:2] == [str(os.getpid())]
 
 
 def _folders(store: Path) -> list[str]:

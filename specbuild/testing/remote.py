@@ -76,16 +76,14 @@ class Remote:
         )
         engine = Remote(process)
         try:
-            with process:
-                engine.receive()
-                yield engine
-                if process.stdin and not process.stdin.closed:
-                    process.stdin.close()
+            engine.receive()
+            yield engine
         except BaseException:
             process.kill()
             raise
         finally:
-            process.wait()
+            with process:  # closes its input, which ends it, and waits
+                pass
 
     def run(
         self,

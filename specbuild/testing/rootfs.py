@@ -21,15 +21,13 @@ _FILES = {
     "etc/hostname": "tiny\n",
     "etc/os-release": 'ID=tiny\nPRETTY_NAME="SpecBuild tiny root"\n',
 }
-_PROGRAMS = tuple(
-    (
-        "sh cat ls cp mv rm mkdir rmdir ln chmod chown touch sleep env id dd df du head mkfifo mknod readlink sort stat"
-        " tail tr true truncate wc false find cksum cmp grep kill nohup pwd seq setsid sync timeout uname yes perl"
-        " basename cut date dirname mktemp sed tee uniq"
-    ).split()
-)
+_PROGRAMS = """
+    sh cat ls cp mv rm mkdir rmdir ln chmod chown touch sleep env id dd df du head mkfifo mknod readlink sort stat
+    tail tr true truncate wc false find cksum cmp grep kill nohup pwd seq setsid sync timeout uname yes perl basename cut date
+    dirname mktemp sed tee uniq
+"""
 """Programs of the host that the tiny root has, so far as the host has them. perl can make any system call."""
-_PERL_MODULES = tuple("strict warnings Socket POSIX Fcntl Errno IO::Select IO::Socket::INET IO::Socket::UNIX".split())
+_PERL_MODULES = "strict warnings Socket POSIX Fcntl Errno IO::Select IO::Socket::INET IO::Socket::UNIX"
 
 
 def tiny_rootfs(path: Path) -> Path:
@@ -37,8 +35,7 @@ def tiny_rootfs(path: Path) -> Path:
 
     Everything is copied from the host, with the libraries that the loader names. Takes well below a second.
     """
-    programs = [Path(found).resolve() for name in _PROGRAMS if (found := shutil.which(name))]
-    names = [name for name in _PROGRAMS if shutil.which(name)]
+    programs = {name: Path(found).resolve() for name in _PROGRAMS.split() if (found := shutil.which(name))}
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         for folder in _FOLDERS:
             _add_folder(tar, folder)
@@ -46,12 +43,12 @@ def tiny_rootfs(path: Path) -> Path:
             _add_bytes(tar, name, text.encode(), 0o644)
         for link in ("bin", "sbin"):
             _add_link(tar, link, "usr/bin")
-        for name, program in zip(names, programs, strict=True):
+        for name, program in programs.items():
             _add_bytes(tar, f"usr/bin/{name}", program.read_bytes(), 0o755)
         for folder in ("lib", "lib64"):
             _add_link(tar, folder, f"usr/{folder}")
         modules = _perl_modules() if shutil.which("perl") else []
-        for file in sorted({*_libraries([*programs, *(m for m in modules if m.suffix == ".so")]), *modules}):
+        for file in sorted({*_libraries([*programs.values(), *(m for m in modules if m.suffix == ".so")]), *modules}):
             _add_bytes(tar, _merged(file), file.read_bytes(), 0o755)
     return path
 
@@ -96,7 +93,7 @@ def _libraries(programs: list[Path]) -> set[Path]:
 
 def _perl_modules() -> list[Path]:
     """The files that perl has loaded when it uses a few of its own modules."""
-    code = " ".join(f"use {name};" for name in _PERL_MODULES)
+    code = " ".join(f"use {name};" for name in _PERL_MODULES.split())
     show = 'require Config_heavy if 0; print join("\\n", values %INC, @DynaLoader::dl_shared_objects), "\\n"'
     listed = subprocess.run(["perl", "-e", f"{code} {show}"], capture_output=True, text=True, check=False).stdout
     return [Path(name) for name in listed.splitlines() if name.startswith("/")]

@@ -159,6 +159,18 @@ def test_leftovers_are_those_of_dead_sessions(controller: Controller, groups: li
     assert not ours & {group.name for group in leftovers(lambda session: session == SESSION)}
 
 
+def test_groups_of_an_engine_that_is_gone_are_leftovers_whatever_their_session() -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from specbuild.sandbox.limits import Limits, detect; detect().create(sys.argv[2], Limits())"
+    )
+    name = f"{SESSION}.orphan"
+    subprocess.run([sys.executable, "-c", script, str(Path(__file__).parents[2]), name], check=True)
+    (group,) = (group for group in leftovers(lambda _session: True) if group.name == name)
+    group.remove()
+    assert not any(folder.exists() for folder in group.folders)
+
+
 def test_a_leftover_can_be_killed_and_removed(controller: Controller) -> None:
     made = controller.create(f"{SESSION}.left", Limits())
     with start(made, "echo up; exec sleep 60") as process:
@@ -242,10 +254,9 @@ def written(root: Path, limits: Limits) -> dict[str, str]:
 
 
 def test_rlimits_bound_each_process_and_never_exceed_the_hard_limit() -> None:
-    bounds = rlimits(Limits(memory_bytes=64 * MIB, processes=10, disk_bytes=5 * MIB))
+    bounds = rlimits(Limits(memory_bytes=64 * MIB, processes=10))
     assert bounds[resource.RLIMIT_DATA] == (64 * MIB, 64 * MIB)
     assert bounds[resource.RLIMIT_NPROC] == (10, 10)
-    assert bounds[resource.RLIMIT_FSIZE] == (5 * MIB, 5 * MIB)
     assert bounds[resource.RLIMIT_CORE] == (0, 0)
     assert resource.RLIMIT_DATA not in rlimits(Limits())
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
