@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
-from specbuild.events import CandidateEnded, Reporter, StepEnded, StepOutput, StepStarted, Verified
+from specbuild.events import CandidateEnded, Notice, Reporter, StepEnded, StepOutput, StepStarted, Verified
 from specbuild.recipe import BaseRef, Check, Step
 from specbuild.sandbox.contract import Backend, Checkpoint, Completed, End, Limits, LineSink, Sandbox
 from specbuild.scheduler import choose, cpu_weights
@@ -31,6 +31,11 @@ MACHINERY_TRIES = 2
 
 Outcome = Literal["ok", "failed", "cancelled", "reused"]
 """How one execution of an edge's work ended."""
+
+
+Later = Callable[[], Awaitable[Iterable["Entry"]]]
+"""Brings further Recipes, such as those on a base that has to be made first. Raises BaseUnavailableError or
+TransientError where nothing comes of it."""
 
 
 class Workshop(Protocol):
@@ -88,6 +93,7 @@ async def race(
     *,
     slots: int,
     reporter: Reporter,
+    later: Iterable[Later] = (),
     sequential: bool = False,
     limits: Limits | None = None,
     time_limit: float | None = None,
@@ -97,10 +103,13 @@ async def race(
 ) -> RaceResult:
     """Race Recipes until one verifies, none is left, or `time_limit` seconds have passed since `began`.
 
+    What is to come `later` is started, one at a time and in order, once a slot has nothing else to do; in sequential
+    mode once every Recipe has failed.
+
     When this returns or raises, every process and Sandbox of it is gone. Raises SandboxError only if our machinery
     failed in every Recipe.
     """
-    run = _Race(Tree(), backend, workshop, slots, sequential, limits or Limits(), reporter, logs, clock, began)
+    run = _Race(backend, workshop, slots, sequential, limits or Limits(), reporter, tuple(later), logs, clock, began)
     for entry in entries:
         run.tree.add(entry)
     deadline = math.inf if time_limit is None else time_limit - run.now()
@@ -112,24 +121,26 @@ async def race(
 class _Race:
     def __init__(
         self,
-        tree: Tree,
         backend: Backend,
         workshop: Workshop,
         slots: int,
         sequential: bool,
         limits: Limits,
         reporter: Reporter,
+        later: tuple[Later, ...],
         logs: Path | None,
         clock: Callable[[], float],
         began: float | None,
     ) -> None:
-        self.tree = tree
+        self.tree = Tree()
         self._backend = backend
         self._workshop = workshop
         self._slots = slots
         self._sequential = sequential
         self._limits = limits
         self._reporter = reporter
+        self._later = list(later)
+        self._arriving = False
         self._logs = logs
         self._clock = clock
         self._began = clock() if began is None else began
@@ -152,11 +163,15 @@ class _Race:
     async def to_the_end(self) -> None:
         """Run until a winner is there or no live Recipe is left."""
         async with anyio.create_task_group() as tasks:
-            while self._winner is None and self.tree.live():
+            while self._winner is None and (self.tree.live() or self._later or self._arriving):
                 self._changed = anyio.Event()
                 self._cancel_unneeded()
-                for key in choose(self.tree, slots=self._slots, sequential=self._sequential).start:
+                slots = self._slots - self._arriving
+                for key in choose(self.tree, slots=slots, sequential=self._sequential).start:
                     self._begin(tasks, self.tree.start(key))
+                if self._is_idle():
+                    self._arriving = True
+                    tasks.start_soon(self._bring, self._later.pop(0))
                 await self._share_cpu()
                 await self._changed.wait()
             tasks.cancel_scope.cancel()
@@ -192,6 +207,23 @@ class _Race:
                 assert_never(state)
         self._ends[entry.id] = why
         self._reporter.emit(CandidateEnded(at=self.now(), candidate=entry.id, end=end, why=why))
+
+    def _is_idle(self) -> bool:
+        """Whether a slot is free that only something from `later` could fill."""
+        if not self._later or self._arriving:
+            return False
+        if self._sequential:
+            return not self.tree.live()
+        return len(self.tree.running()) < self._slots and not self.tree.runnable()
+
+    async def _bring(self, later: Later) -> None:
+        try:
+            for entry in await later():
+                self.tree.add(entry)
+        except (SandboxError, TransientError) as error:
+            self._reporter.emit(Notice(at=self.now(), message=error.message, warning=True))
+        self._arriving = False
+        self._changed.set()
 
     def _cancel_unneeded(self) -> None:
         for edge in self.tree.unneeded():

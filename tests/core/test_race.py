@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specbuild.errors import SandboxError
-from specbuild.events import CandidateEnded, StepEnded, StepStarted
+from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
+from specbuild.events import CandidateEnded, Notice, StepEnded, StepStarted
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
-from specbuild.speculate import RaceResult, race
+from specbuild.speculate import Later, RaceResult, race
 from specbuild.testing.clock import VirtualLoop
 from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
 from specbuild.tree import Entry
@@ -49,6 +49,7 @@ class Raced:
         sequential: bool = False,
         time_limit: float | None = None,
         missing_bases: tuple[str, ...] = (),
+        later: tuple[Later, ...] = (),
     ) -> None:
         def behave(command: str, files: Files) -> Behaviour:
             return script.get(command, Behaviour(seconds=1.0))
@@ -63,6 +64,7 @@ class Raced:
                 ScriptWorkshop(self.backend, missing=missing_bases),
                 slots=slots,
                 reporter=self.recorder,
+                later=later,
                 sequential=sequential,
                 time_limit=time_limit,
                 clock=anyio.current_time,
@@ -167,6 +169,65 @@ def test_the_time_limit_ends_the_race_and_everything_that_runs() -> None:
     assert raced.ends() == {"a": "cancelled"}
     assert raced.backend.active == set()
     assert raced.backend.open == 0
+
+
+def later(*entries: Entry, seconds: float = 0.0, error: SpecBuildError | None = None) -> Later:
+    async def bring() -> list[Entry]:
+        await anyio.sleep(seconds)
+        if error is not None:
+            raise error
+        return list(entries)
+
+    return bring
+
+
+def test_a_base_that_is_made_beside_the_race_brings_its_candidates_in() -> None:
+    raced = Raced(
+        [entry("a", recipe("fails"))],
+        {"fails": Behaviour(seconds=5, exit_code=1)},
+        later=(later(entry("b", recipe("works"), order=1), seconds=20),),
+    )
+    assert raced.winner == "b"
+    assert raced.result.seconds == pytest.approx(22), "it was being made while the first candidate ran"
+
+
+def test_what_is_still_being_made_is_given_up_when_a_candidate_verifies() -> None:
+    raced = Raced([entry("a", recipe("works"))], {}, later=(later(entry("b", recipe("x"), order=1), seconds=500),))
+    assert raced.winner == "a"
+    assert raced.result.seconds == pytest.approx(2)
+
+
+def test_a_full_house_makes_nothing_on_speculation() -> None:
+    raced = Raced(
+        [entry("a", recipe("long", "longer"))],
+        {},
+        slots=1,
+        later=(later(error=BaseUnavailableError("nobody should have asked")),),
+    )
+    assert raced.winner == "a"
+    assert not [event for event in raced.recorder.events if isinstance(event, Notice)]
+
+
+def test_sequential_mode_makes_another_base_only_when_all_candidates_have_failed() -> None:
+    raced = Raced(
+        [entry("a", recipe("fails"))],
+        {"fails": Behaviour(seconds=5, exit_code=1)},
+        slots=1,
+        sequential=True,
+        later=(later(entry("b", recipe("works"), order=1), seconds=20),),
+    )
+    assert raced.winner == "b"
+    assert raced.result.seconds == pytest.approx(27)
+
+
+def test_a_base_that_cannot_be_made_is_told_and_ends_nothing() -> None:
+    raced = Raced(
+        [entry("a", recipe("slow"))],
+        {"slow": Behaviour(seconds=9)},
+        later=(later(error=TransientError("the mirror is away")), later(entry("b", recipe("x"), order=1), seconds=1)),
+    )
+    assert [event.message for event in raced.recorder.events if isinstance(event, Notice)] == ["the mirror is away"]
+    assert raced.winner == "b"
 
 
 COMMANDS = st.lists(st.sampled_from(["s1", "s2", "s3", "s4", "s5"]), max_size=4)
