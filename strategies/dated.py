@@ -38,17 +38,17 @@ _BUILD_TOOLS = ("pip", "setuptools", "wheel")
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """The dates of one variant."""
+    """The dates of one variant, and its odds."""
 
-    revision: datetime
+    runtime: datetime
+    """When the run-time requirements are from."""
     tests: datetime
     """When the test tools are from."""
     build: datetime | None
     """When setuptools and its like are from; None for the newest."""
-    tag: str
+    odds: float
+    tag: str = ""
     """What it adds to the name."""
-    kept: float
-    """Odds kept for the choice of build tools."""
 
     @property
     def editable(self) -> bool:
@@ -73,43 +73,53 @@ class Dated:
 
 
 def _variants(request: Request, site: Site, needs: Needs, revision: datetime) -> Iterator[Variant]:
-    first, second = _eras(site, revision)
+    main, *others = _eras(site, revision)
     for rank, (mode, kept) in enumerate(needs.modes):
-        yield _variant(request, site, needs, first, mode, kept, primary=not rank)
-    yield _variant(request, site, needs, second, *needs.modes[0])
+        yield _variant(request, site, needs, main, mode, kept, primary=not rank)
+    for era in others:
+        yield _variant(request, site, needs, era, *needs.modes[0])
 
 
-def _eras(site: Site, revision: datetime) -> tuple[Era, Era]:
-    """The likelier era of build tools first."""
-    tests = site.settled(revision)
-    oldest = OLDEST_SETUPTOOLS_312 if site.python in ("3.12", "3.13", "3.14") else OLDEST_SETUPTOOLS
-    own = max(revision, oldest)
+def _eras(site: Site, revision: datetime) -> Iterator[Era]:
+    """The day itself, with the likelier build tools first; and the day by which the interpreter was supported."""
+    settled = site.settled(revision)
+    lag = odds.years(revision, settled)
+    chance = odds.DATED * odds.DATED_TOO_OLD**lag
+    own = max(revision, _oldest_setuptools(site))
     # Until editable installs came, setuptools dropped more than it gained; since then today's is as good as any.
-    if own < EDITABLE_SETUPTOOLS:
-        return Era(revision, tests, own, "", 1.0), Era(revision, tests, None, "+new-build", odds.OTHER_BUILD_TOOLS)
-    return Era(revision, tests, None, "", 1.0), Era(revision, tests, own, "+old-build", odds.OTHER_BUILD_TOOLS)
+    old = own < EDITABLE_SETUPTOOLS
+    yield Era(revision, settled, own if old else None, chance)
+    rival = chance * odds.OTHER_BUILD_TOOLS
+    yield Era(revision, settled, None if old else own, rival, "+new-build" if old else "+old-build")
+    if lag > SOURCES_YEARS:
+        # Releases of the revision's own time may not run on a younger interpreter; these do, if the project bears them.
+        build = max(settled, _oldest_setuptools(site))
+        yield Era(settled, settled, build if build < EDITABLE_SETUPTOOLS else None, odds.newest(revision, settled))
+
+
+def _oldest_setuptools(site: Site) -> datetime:
+    return OLDEST_SETUPTOOLS_312 if site.python in ("3.12", "3.13", "3.14") else OLDEST_SETUPTOOLS
 
 
 def _variant(
     request: Request, site: Site, needs: Needs, era: Era, mode: Mode, kept: float, *, primary: bool = False
 ) -> Variant:
-    lag = odds.years(era.revision, era.tests)
-    day = era.revision.date().isoformat()
+    day = era.runtime.date().isoformat()
     return Variant(
         name=f"declared@{day}{era.tag}",
         site=site,
-        odds=odds.DATED * odds.DATED_TOO_OLD**lag * era.kept * kept,
+        odds=era.odds * kept,
         reason=_reason(era, day),
         inside=_inside(request, needs, era, mode),
         mode=mode,
         primary=primary,
-        sources=lag > SOURCES_YEARS,
+        sources=odds.years(era.runtime, era.tests) > SOURCES_YEARS,
     )
 
 
 def _reason(era: Era, day: str) -> str:
     parts = [f"the declared requirements as they were on {day}"]
-    if era.tests > era.revision:
+    if era.tests > era.runtime:
         parts.append(f"test tools as of {era.tests.date().isoformat()} for this Python")
     if era.build:
         parts.append(f"build tools as of {era.build.date().isoformat()}")
@@ -120,15 +130,15 @@ def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step,
     facts = request.facts
     options = _cut(era.tests, era, request)
     lines = list[str]()
-    if era.tests > era.revision and needs.runtime.requirements:
-        resolve = f"{UV} pip compile --quiet {_cut(era.revision, era, request)}"
+    if era.tests > era.runtime and needs.runtime.requirements:
+        resolve = f"{UV} pip compile --quiet {_cut(era.runtime, era, request)}"
         lines += [listing("runtime", needs.runtime.requirements)]
         lines += [f"{resolve} {NOTES}/runtime.in -o {NOTES}/limits.txt"]
         options += f" -c {NOTES}/limits.txt"
     in_place = project.editable(facts) and (era.editable or not project.uses_setuptools(facts))
     lines.append(install(needs.texts, options))
     return (
-        steps.uv("\n".join(lines), f"install the requirements as of {era.revision.date().isoformat()}"),
+        steps.uv("\n".join(lines), f"install the requirements as of {era.runtime.date().isoformat()}"),
         build(request, needs, options, in_place=in_place),
         complete(mode, options=options),
     )

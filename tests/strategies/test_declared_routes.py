@@ -100,6 +100,14 @@ def test_an_old_project_on_a_younger_interpreter_gets_younger_test_tools_and_old
     assert "test tools as of 2021-07-02" in candidate.reason
 
 
+def test_an_old_project_gets_a_rival_of_the_time_of_its_interpreter() -> None:
+    candidate = pick(propose(request(OLD, BULLSEYE)), "declared@2021-07-02")
+    install = candidate.recipe.steps[3].run
+    assert "--exclude-newer 2021-07-03T00:00:00Z" in install
+    assert "pip compile" not in install
+    assert len([name for name in names(propose(request(MODERN))) if name.startswith("declared@")]) == 3
+
+
 def test_setuptools_that_cannot_make_editable_installs_is_not_asked_for_one() -> None:
     candidates = propose(request(OLD, BULLSEYE))
     assert pick(candidates, "declared@2018-05-02").recipe.steps[4].run.endswith("'.'")
