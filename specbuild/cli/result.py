@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from specbuild.cli.terminal import Terminal, clean
@@ -10,7 +11,7 @@ from specbuild.cli.words import counts, duration, last_lines, plural
 from specbuild.environment import CandidateReport, Environment
 
 _SHOWN = 6
-"""Candidates that are explained in full; of the others the reason alone is told."""
+"""Ways to fail that are explained in full; of the others the reason alone is told."""
 
 
 def summarise(environment: Environment, terminal: Terminal) -> Iterator[str]:
@@ -71,30 +72,37 @@ def explain_failure(environment: Environment, terminal: Terminal) -> Iterator[st
     yield ""
     error = terminal.paint("error", "red", bold=True)
     yield f"{error}: {environment.repo.origin}: {message} ({tried}, {spent})"
-    failed = [candidate for candidate in environment.candidates if candidate.end == "failed"]
-    for candidate in failed[:_SHOWN]:
+    ends = _alike(environment.candidates)
+    for candidates in ends[:_SHOWN]:
         yield ""
-        yield from _explain(candidate, terminal)
-    others = failed[_SHOWN:] + [candidate for candidate in environment.candidates if candidate.end != "failed"]
-    if others:
+        yield from (f"  {_headline(candidate, terminal)}" for candidate in candidates)
+        yield from _explain(candidates[0], terminal)
+    if ends[_SHOWN:]:
         yield ""
-    for candidate in others:
-        yield f"  {_headline(candidate, terminal)}"
+    for candidate in chain.from_iterable(ends[_SHOWN:]):
+        yield f"  {_headline(candidate, terminal)}: {clean(candidate.why)}"
     yield ""
     yield f"{terminal.paint('hint', 'cyan')}: {_advice(environment)}"
+
+
+def _alike(candidates: Iterable[CandidateReport]) -> list[list[CandidateReport]]:
+    """Candidates by how they ended, failures first: many fail at the very same run of a step that they share."""
+    groups: dict[tuple[str | None, ...], list[CandidateReport]] = {}
+    for candidate in sorted(candidates, key=lambda candidate: candidate.end != "failed"):
+        end = (candidate.end, candidate.failed_step, candidate.log, candidate.why)
+        groups.setdefault(end, []).append(candidate)
+    return list(groups.values())
 
 
 def _headline(candidate: CandidateReport, terminal: Terminal) -> str:
     mark = terminal.symbols.lost if candidate.end == "failed" else terminal.symbols.cancelled
     name = terminal.paint(f"{mark} {candidate.id} {clean(candidate.strategy)} on {candidate.base}", None, bold=True)
-    return (
-        f"{name}: {candidate.end} after {candidate.steps_done} of {candidate.steps_total} steps: {clean(candidate.why)}"
-    )
+    return f"{name}: {candidate.end} after {candidate.steps_done} of {candidate.steps_total} steps"
 
 
 def _explain(candidate: CandidateReport, terminal: Terminal) -> Iterator[str]:
-    yield f"  {_headline(candidate, terminal)}"
-    if candidate.failed_step:
+    yield f"      why     {clean(candidate.why)}"
+    if candidate.failed_step and candidate.failed_step not in candidate.why:
         yield f"      at      {clean(candidate.failed_step)}"
     for line in last_lines(candidate.tail):
         yield f"      {terminal.symbols.bar} {line}"
@@ -102,7 +110,7 @@ def _explain(candidate: CandidateReport, terminal: Terminal) -> Iterator[str]:
         yield f"      failing {', '.join(clean(name) for name in candidate.verdict.failing[:5])}"
     if candidate.log:
         yield f"      log     {candidate.log}"
-    if candidate.hint:
+    if candidate.hint and not (candidate.log and candidate.log in candidate.hint):
         yield f"      {terminal.paint('hint', 'cyan')}    {clean(candidate.hint)}"
 
 
@@ -115,4 +123,6 @@ def _advice(environment: Environment) -> str:
         return f"the best candidate passed {best:.0%} of its tests; --min-pass-ratio accepts that, if it is good enough"
     if not environment.candidates:
         return "see `specbuild plan` for what was read of the repository; --test-command states your own measure"
+    if not verdicts:
+        return "none came as far as its tests: is a requirement gone, or a system library missing? Try another --base"
     return "name another --base, or a weaker --level (imports, collect), or your own --test-command"

@@ -99,23 +99,37 @@ def test_a_failure_says_for_each_candidate_how_far_it_came_and_what_to_try() -> 
         """
 error: pypi:thing==1.0: no candidate verified (2 candidates, 41.0s)
 
-  ✗ c1 declared on debian:bookworm: failed after 2 of 4 steps: the step ended with exit code 1
+  ✗ c1 declared on debian:bookworm: failed after 2 of 4 steps
+      why     the step ended with exit code 1
       at      install dependencies
       │ gcc -c x.c
       │ x.c:1: fatal error: Python.h: No such file
       log     /logs/c1.log
       hint    python3-dev has that header
 
-  ◌ c2 declared on debian:bookworm: cancelled after 0 of 4 steps: the time was up
+  ◌ c2 declared on debian:bookworm: cancelled after 0 of 4 steps
+      why     the time was up
 
-hint: name another --base, or a weaker --level (imports, collect), or your own --test-command"""
+hint: none came as far as its tests: is a requirement gone, or a system library missing? Try another --base"""
     )
 
 
-def test_many_failures_are_explained_in_part_and_all_named() -> None:
-    text = explained(environment(candidates=tuple(candidate(n, failed_step="pip") for n in range(1, 11))))
-    assert text.count("      at      pip") == 6
+def test_candidates_that_failed_in_one_step_share_one_explanation() -> None:
+    text = explained(environment(candidates=tuple(candidate(n, tail="no such package") for n in range(1, 11))))
+    assert text.count("no such package") == 1
     assert all(f"c{n} declared" in text for n in range(1, 11))
+
+
+def test_many_ways_to_fail_are_explained_in_part_and_all_named() -> None:
+    failures = tuple(candidate(n, failed_step="pip", log=f"/logs/{n}", tail="oh no") for n in range(1, 11))
+    text = explained(environment(candidates=failures))
+    assert text.count("oh no") == 6
+    assert all(f"c{n} declared" in text for n in range(1, 11))
+
+
+def test_a_log_is_named_once() -> None:
+    failed = candidate(1, log="/logs/1", hint="the whole output is in /logs/1")
+    assert explained(environment(candidates=(failed,))).count("/logs/1") == 1
 
 
 def test_a_near_miss_is_told_of_the_threshold() -> None:
