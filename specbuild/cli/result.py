@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -86,10 +87,11 @@ def explain_failure(environment: Environment, terminal: Terminal) -> Iterator[st
 
 
 def _alike(candidates: Iterable[CandidateReport]) -> list[list[CandidateReport]]:
-    """Candidates by how they ended, failures first: many fail at the very same run of a step that they share."""
+    """Candidates by how they ended, failures first: they share steps, and different ones often fail for one reason."""
     groups: dict[tuple[str | None, ...], list[CandidateReport]] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.end != "failed"):
-        end = (candidate.end, candidate.failed_step, candidate.log, candidate.why)
+        conclusion = re.sub(r"\d+", "", " ".join(last_lines(candidate.tail, 1)))
+        end = (candidate.end, candidate.failed_step, candidate.why, conclusion)
         groups.setdefault(end, []).append(candidate)
     return list(groups.values())
 
