@@ -60,7 +60,7 @@ class Helper:
         self.watch(self.control, self._on_request)
         while self.serving or self.jobs:
             for key, _ in self.selector.select():
-                if key.fd in self.selector.get_map():  # an earlier callback of this round may have closed it
+                if self.selector.get_map().get(key.fd) is key:  # not closed, or opened anew, earlier in this round
                     key.data()
 
     def watch(self, file: Any, callback: Callable[[], None]) -> None:

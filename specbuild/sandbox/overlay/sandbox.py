@@ -239,7 +239,7 @@ class OverlaySandbox:
                             await self._work("read", [write], path=path, limit=limit)
                         finally:
                             os.close(write)
-                except* WorkError as group:
+                except ExceptionGroup as group:
                     raise _file_error(group.exceptions[0], path) from None
             return bytes(data)
 
@@ -261,7 +261,7 @@ class OverlaySandbox:
                     tasks.start_soon(anyio.to_thread.run_sync, _archive, source, write)
                     with _Closing(read):
                         await self._work("copy_in", [read], target=target)
-            except* (WorkError, OSError) as group:
+            except ExceptionGroup as group:
                 raise SandboxError(f"{source} cannot be copied in: {group.exceptions[0]}") from group
             self._bytes = await self._measure()
 
