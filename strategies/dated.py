@@ -139,7 +139,7 @@ def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step,
     lines.append(install(needs.texts, options))
     return (
         steps.uv("\n".join(lines), f"install the requirements as of {era.runtime.date().isoformat()}"),
-        build(request, needs, options, in_place=in_place),
+        *build(request, needs, options, in_place=in_place),
         complete(mode, options=options),
     )
 

@@ -66,14 +66,14 @@ def _install(request: Request, needs: Needs) -> tuple[Step, ...]:
     env = project.version_env(request.facts)
     build = Step(
         kind=StepKind.BUILD,
-        run=f"{pip} {what}",
+        run=f"{pip} {what}" if project.installable(request.facts) else "true",
         title="install the project",
         env=(*steps.ACTIVE, *env),
         caches=("pip",),
     )
-    if not needs.tests.requirements:
+    if not needs.texts:
         return (build,)
-    rest = f"{pip} {steps.words(needs.tests.requirements)}"
+    rest = f"{pip} {steps.words(needs.texts)}"
     return build, Step(
         kind=StepKind.DEPENDENCIES, run=rest, title="install what Debian lacks", env=steps.ACTIVE, caches=("pip",)
     )

@@ -51,7 +51,7 @@ def newest_steps(request: Request, mode: Mode | None = None, needs: Needs | None
     chosen = needs or Needs.of(request)
     return (
         steps.uv(install(chosen.texts), "install the newest requirements"),
-        build(request, chosen, in_place=project.editable(request.facts)),
+        *build(request, chosen, in_place=project.editable(request.facts)),
         complete(mode or chosen.modes[0][0]),
     )
 
@@ -78,6 +78,6 @@ def _lowest_steps(request: Request, needs: Needs) -> tuple[Step, ...]:
     run = "\n".join((listing("runtime", needs.runtime.requirements), resolve, install(needs.texts, limits)))
     return (
         steps.uv(run, "install the lowest versions that are allowed"),
-        build(request, needs, limits, in_place=project.editable(request.facts)),
+        *build(request, needs, limits, in_place=project.editable(request.facts)),
         complete("plugins", options=limits),
     )

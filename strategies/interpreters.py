@@ -68,7 +68,9 @@ class LeftOut:
 
 
 def sites(request: Request) -> tuple[tuple[Site, ...], tuple[LeftOut, ...]]:
-    """The bases that can serve, in the order of the request, and those that cannot."""
+    """The bases that can serve, in the order of the request, and those that cannot; none for a Repo without Python."""
+    if not _is_python(request.facts):
+        return (), ()
     able: list[Site] = []
     unable: list[LeftOut] = []
     for base in request.bases:
@@ -84,6 +86,11 @@ def minor_of(text: str | None) -> str:
     """The minor version in `text` (`3.9.2` and `py39` give `3.9`); empty when there is none."""
     found = re.search(r"(?<![\w.])(?:py|python)?-?([23])\.?(\d{1,2})", text or "")
     return f"{found[1]}.{found[2]}" if found else ""
+
+
+def _is_python(facts: Facts) -> bool:
+    declared = facts.build_backend or facts.dependencies or facts.locks
+    return bool(declared) or any(fact.value == "python" for fact in facts.languages)
 
 
 def _refusal(base: BaseRef, facts: Facts) -> str:

@@ -116,7 +116,7 @@ def _poetry(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
     env = (("POETRY_VIRTUALENVS_CREATE", "false"), *project.version_env(request.facts))
     return (
         steps.uv(f"{tool}\n{run} --no-root", f"install what {lock.evidence.file} says", env=env),
-        _project(request),
+        *_project(request),
         *_rest(request),
     )
 
@@ -126,7 +126,7 @@ def _pdm(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
     env = (("PDM_CHECK_UPDATE", "false"), ("PDM_IGNORE_SAVED_PYTHON", "1"), *project.version_env(request.facts))
     return (
         steps.uv(run, f"install what {lock.evidence.file} says", env=env),
-        _project(request),
+        *_project(request),
         *_rest(request),
     )
 
@@ -134,17 +134,16 @@ def _pdm(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
 def _pipenv(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
     listed = f"mkdir -p {_LISTED.rpartition('/')[0]}\n{_TOOLS}/bin/pipenv requirements --dev > {_LISTED}"
     run = f"{tool}\n{listed}\n{UV} pip install --requirements {_LISTED}"
-    has_project = request.facts.build_backend is not None
     return (
         steps.uv(run, f"install what {lock.evidence.file} says"),
-        *([_project(request)] if has_project else []),
+        *_project(request),
         *_rest(request),
     )
 
 
 def _pylock(lock: Lock, request: Request) -> tuple[Step, ...]:
     run = f"{UV} pip install --preview-features pylock --requirements {steps.words([lock.evidence.file])}"
-    return steps.uv(run, f"install what {lock.evidence.file} says"), _project(request), *_rest(request)
+    return steps.uv(run, f"install what {lock.evidence.file} says"), *_project(request), *_rest(request)
 
 
 def _pinned(lock: Lock, request: Request) -> tuple[Step, ...]:
@@ -159,7 +158,7 @@ def _pinned(lock: Lock, request: Request) -> tuple[Step, ...]:
     mode = needs.modes[0][0]
     return (
         steps.uv(run, f"install what {lock.evidence.file} says"),
-        *([_project(request)] if request.facts.build_backend else []),
+        *_project(request),
         *([steps.uv(install, "install what the tests need")] if needs.tests.requirements else []),
         complete(mode),
     )
@@ -178,10 +177,13 @@ def _tool(name: str, until: datetime | None) -> str:
     return f"{UV} venv --quiet {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS}{cut} {name}"
 
 
-def _project(request: Request) -> Step:
+def _project(request: Request) -> tuple[Step, ...]:
+    """The Step that installs the project alone; none for an application that is run from its tree."""
+    if not project.installable(request.facts):
+        return ()
     what = project.target((), in_place=project.editable(request.facts))
     run = f"{UV} pip install --no-cache --no-deps {what}"
-    return steps.uv(run, "install the project", kind=StepKind.BUILD, env=project.version_env(request.facts))
+    return (steps.uv(run, "install the project", kind=StepKind.BUILD, env=project.version_env(request.facts)),)
 
 
 def _rest(request: Request) -> tuple[Step, ...]:

@@ -70,6 +70,11 @@ def version_env(facts: Facts) -> tuple[tuple[str, str], ...]:
     return ((variable, facts.version.value if facts.version else UNKNOWN_VERSION),)
 
 
+def installable(facts: Facts) -> bool:
+    """Whether the project is something that gets installed, not an application that is run from its tree."""
+    return facts.build_backend is not None
+
+
 def editable(facts: Facts) -> bool:
     """Whether the project can be installed in editable form with today's build backends."""
     backend = facts.build_backend.value if facts.build_backend else ""
@@ -78,7 +83,7 @@ def editable(facts: Facts) -> bool:
 
 def uses_setuptools(facts: Facts) -> bool:
     """Whether setuptools builds the project."""
-    return facts.build_backend is None or facts.build_backend.value.startswith("setuptools")
+    return facts.build_backend is not None and facts.build_backend.value.startswith("setuptools")
 
 
 def target(extras: tuple[str, ...], *, in_place: bool) -> str:

@@ -27,12 +27,12 @@ def scripted_steps(
     version = project.version_env(request.facts)
     tools = " ".join(("pip", "wheel", *(steps.words(needs.seeds or ("setuptools",)),)))
     lines = "\n".join((f"{UV} pip install --quiet {tools}", *script.lines))
-    what = project.target((), in_place=project.editable(request.facts))
-    rest = " ".join((what, steps.words(needs.tests.requirements))).strip()
+    what = project.target((), in_place=project.editable(request.facts)) if project.installable(request.facts) else ""
+    rest = f"{what} {steps.words(needs.tests.requirements)}".strip()
     return (
         steps.uv(lines, title, kind=StepKind.BUILD, env={**dict(env), **dict(version)}.items()),
         steps.uv(
-            f"{UV} pip install --no-cache {rest}",
+            f"{UV} pip install --no-cache {rest}" if rest else "true",
             "install the project and what its tests need",
             kind=StepKind.BUILD,
             env=version,

@@ -84,8 +84,13 @@ def listing(name: str, texts: tuple[str, ...]) -> str:
     return f"mkdir -p {NOTES}\nprintf '%s\\n' {steps.words(texts)} > {NOTES}/{name}.in"
 
 
-def build(request: Request, needs: Needs, options: str = "", *, in_place: bool) -> Step:
-    """The Step that installs the project itself, and what its metadata asks for beyond what was declared."""
+def build(request: Request, needs: Needs, options: str = "", *, in_place: bool) -> tuple[Step, ...]:
+    """The Step that installs the project itself, and what its metadata asks for beyond what was declared.
+
+    None for an application that is run from its tree.
+    """
+    if not project.installable(request.facts):
+        return ()
     what = project.target(needs.tests.extras, in_place=in_place)
     run = " ".join(part for part in (f"{UV} pip install --no-cache", options, what) if part)
-    return steps.uv(run, "install the project", kind=StepKind.BUILD, env=project.version_env(request.facts))
+    return (steps.uv(run, "install the project", kind=StepKind.BUILD, env=project.version_env(request.facts)),)

@@ -112,3 +112,15 @@ def test_distribution_packages_are_for_debian_bases_alone() -> None:
     candidate = pick(propose(request(FACTS, BOOKWORM)), "debian-packages")
     assert "python3-idna python3-pytest" in commands(candidate)
     assert "--system-site-packages" in commands(candidate)
+
+
+def test_a_repo_without_python_gets_no_candidates() -> None:
+    assert propose(request(Facts(languages=(fact("rust"),)))) == ()
+
+
+def test_an_application_is_not_installed_but_what_it_needs_is() -> None:
+    facts = Facts(languages=(fact("python"),), dependencies=(needs("idna", "file:requirements.txt"),))
+    candidates = propose(request(facts))
+    text = commands(pick(candidates, "declared"))
+    assert "pip install idna pytest" in text
+    assert not [c.strategy for c in candidates if "-e '.'" in commands(c)]
