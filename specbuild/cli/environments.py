@@ -79,15 +79,16 @@ def shell(output: Output, env: str) -> int:
     if not sys.stdin.isatty():
         raise click.UsageError("a shell needs a terminal as its input; use `specbuild run ENV -- COMMAND`")
     from specbuild import journey
+    from specbuild.cli import interactive
+    from specbuild.cli.interrupts import run_to_end
     from specbuild.config import load_settings
 
     settings = load_settings()
 
     async def job() -> int:
-        opened = await journey.open_environment(env, settings=settings)
-        return await opened.shell()
+        return await interactive.shell(await journey.open_environment(env, settings=settings))
 
-    return journey.run(job)
+    return run_to_end(job, output.err)
 
 
 @click.command(epilog=ENV_HELP, short_help="Build an environment again from its base.")

@@ -84,13 +84,13 @@ def _bug_hint(error: BaseException, output: Output) -> str:
 
 def _write_traceback(error: BaseException) -> Path | None:
     """Keep the traceback in the user's log folder; None where that cannot be written."""
-    import platformdirs
-
     try:
+        import platformdirs
+
         folder = platformdirs.user_log_path("specbuild", ensure_exists=True)
         path = folder / "last-bug.txt"
         path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
-    except OSError:
+    except (OSError, ImportError):  # an installation without its dependencies is such a bug
         return None
     return path
 
