@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ import anyio
 
 from specbuild._version import __version__
 from specbuild.account import candidate_reports, timeline, waste
+from specbuild.bases.choose import Pending
 from specbuild.config import Settings, load_settings
 from specbuild.environment import Environment, Package, Seconds
 from specbuild.errors import SandboxError, SpecBuildError, TransientError
@@ -36,7 +37,7 @@ from specbuild.opened import OpenEnvironment, open_environment, save_repo
 from specbuild.rebuild import rebuild
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend
-from specbuild.speculate import RaceResult, race, title
+from specbuild.speculate import Later, RaceResult, race, title
 from specbuild.strategies.contract import Candidate
 from specbuild.survey import Plan, Survey, plan, repo_info, survey
 from specbuild.tree import Entry
@@ -156,20 +157,18 @@ class _Build:
         clock, settings = self._clock, self._settings
         found = await survey(self._spec, self._place.source, settings, clock.notify, clock.phase)
         save_repo(found.repo, self._place)
-        candidates = {f"c{number}": candidate for number, candidate in enumerate(found.candidates, 1)}
-        for name, candidate in candidates.items():
-            self._reporter.emit(_proposed(clock.now(), name, candidate))
+        surroundings = Surroundings.of(settings)
         async with open_backend(settings) as backend:
-            surroundings = Surroundings.of(settings)
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
-            for candidate in candidates.values():
-                workshop.expect(candidate.recipe)
-            clock.phase("race", f"{len(candidates)} candidates, {settings.slots} at once")
+            field = _Field(clock, workshop, found)
+            first = field.enter(found.candidates)
+            clock.phase("race", f"{len(first)} candidates, {settings.slots} at once")
             result = await race(
-                [_entry(name, candidate, order) for order, (name, candidate) in enumerate(candidates.items())],
+                first,
                 backend,
                 workshop,
                 slots=settings.slots,
+                later=[field.later(pending) for pending in found.bases.pending],
                 sequential=settings.sequential,
                 limits=surroundings.limits,
                 reporter=self._reporter,
@@ -177,7 +176,7 @@ class _Build:
                 logs=self._place.logs,
                 began=clock.began,
             )
-            environment = self._environment(found, candidates, result)
+            environment = self._environment(found, field.candidates, result)
             if environment.recipe is None:
                 return environment
             return await self._conclude(environment, backend)
@@ -217,6 +216,36 @@ class _Build:
             facts=found.facts,
             timeline=timeline(result.executions),
         )
+
+
+class _Field:
+    """The candidates of a race, by id, in the order in which they entered it."""
+
+    def __init__(self, clock: _Clock, workshop: BuildWorkshop, found: Survey) -> None:
+        self._clock = clock
+        self._workshop = workshop
+        self._found = found
+        self.candidates: dict[str, Candidate] = {}
+
+    def enter(self, candidates: Iterable[Candidate]) -> list[Entry]:
+        """Give candidates their ids, and make them known."""
+        entries: list[Entry] = []
+        for candidate in candidates:
+            order = len(self.candidates)
+            name = f"c{order + 1}"
+            self.candidates[name] = candidate
+            self._workshop.expect(candidate.recipe)
+            self._clock.reporter.emit(_proposed(self._clock.now(), name, candidate))
+            entries.append(_entry(name, candidate, order))
+        return entries
+
+    def later(self, pending: Pending) -> Later:
+        """The candidates on a base that has to be made first."""
+
+        async def bring() -> list[Entry]:
+            return self.enter(self._found.propose_on((await pending.make(),)))
+
+        return bring
 
 
 async def _replay(

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import anyio.to_thread
 
-from specbuild.bases.choose import choose_bases, providers
+from specbuild.bases.choose import Chosen, choose_bases, providers
 from specbuild.config import Settings, load_settings
 from specbuild.environment import RepoInfo
 from specbuild.model import Frozen
@@ -34,6 +34,7 @@ class Plan(Frozen):
     repo: RepoInfo
     facts: Facts
     bases: tuple[BaseRef, ...]
+    """Best first; the digests of those that are not made yet begin with `planned:`."""
     candidates: tuple[Candidate, ...]
     """Best first."""
     notices: tuple[str, ...] = ()
@@ -45,8 +46,11 @@ class Survey:
 
     repo: Repo
     facts: Facts
-    bases: tuple[BaseRef, ...]
+    bases: Chosen
     candidates: tuple[Candidate, ...]
+    """Those on bases that are ready."""
+    propose_on: Callable[[tuple[BaseRef, ...]], tuple[Candidate, ...]]
+    """The candidates on other bases."""
 
 
 async def plan(repo: str | Path, *, settings: Settings | None = None, **options: object) -> Plan:
@@ -55,20 +59,30 @@ async def plan(repo: str | Path, *, settings: Settings | None = None, **options:
     notices: list[str] = []
     chosen.cache_dir.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=chosen.cache_dir, prefix="plan-") as work:
-        found = await survey(str(repo), Path(work), chosen, notices.append)
+        found = await survey(str(repo), Path(work), chosen, notices.append, make=False)
+        planned = found.bases.planned
         return Plan(
             repo=repo_info(found.repo),
             facts=found.facts,
-            bases=found.bases,
-            candidates=found.candidates,
+            bases=planned,
+            candidates=found.propose_on(planned),
             notices=tuple(notices),
         )
 
 
 async def survey(
-    spec: str, work: Path, settings: Settings, notify: Notify, phase: Callable[[str, str], None] | None = None
+    spec: str,
+    work: Path,
+    settings: Settings,
+    notify: Notify,
+    phase: Callable[[str, str], None] | None = None,
+    *,
+    make: bool = True,
 ) -> Survey:
-    """Fetch a Repo into `work`, read its Facts, choose bases and let strategies propose."""
+    """Fetch a Repo into `work`, read its Facts, choose bases and let strategies propose.
+
+    With `make` unset no base is made.
+    """
     phase = phase or (lambda name, detail: None)
     phase("repo", spec)
     repo = await fetch_repo(spec, work)
@@ -79,8 +93,9 @@ async def survey(
     for warning in facts.warnings:
         notify(f"{warning.evidence.file}: {warning.value}")
     phase("bases", ", ".join(settings.bases))
-    known = providers(settings, notify=notify)
-    bases = await choose_bases(settings.bases, facts, providers=known, notify=notify)
+    bases = await choose_bases(
+        settings.bases, facts, providers=providers(settings, notify=notify), notify=notify, make=make
+    )
     checks = checks_for(
         facts,
         level=settings.level,
@@ -88,11 +103,14 @@ async def survey(
         network=settings.test_network,
         timeout=settings.step_timeout,
     )
-    request = Request(facts=facts, bases=bases, checks=checks, source_digest=repo.digest, now=datetime.now(UTC))
-    for reason in left_out(request):
-        notify(reason)
-    candidates = propose(request, only=settings.strategies, limit=settings.max_candidates)
-    return Survey(repo, facts, bases, candidates)
+
+    def propose_on(refs: tuple[BaseRef, ...]) -> tuple[Candidate, ...]:
+        request = Request(facts=facts, bases=refs, checks=checks, source_digest=repo.digest, now=datetime.now(UTC))
+        for reason in left_out(request):
+            notify(reason)
+        return propose(request, only=settings.strategies, limit=settings.max_candidates)
+
+    return Survey(repo, facts, bases, propose_on(bases.ready) if bases.ready else (), propose_on)
 
 
 def read_facts(repo: Repo) -> Facts:

@@ -46,7 +46,7 @@ class Surroundings:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """The surroundings on this machine."""
-        return cls(settings, host_settings(), settings.cache_dir / "caches")
+        return cls(settings, host_settings(settings.cache_dir / "settings"), settings.cache_dir / "caches")
 
     @property
     def limits(self) -> Limits:

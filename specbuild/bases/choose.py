@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import entry_points
 
-import anyio
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from specbuild.bases.contract import BaseProvider
@@ -16,7 +15,7 @@ from specbuild.bases.debian import PREFIX, DebianBases
 from specbuild.bases.host import HostBases
 from specbuild.bases.releases import RELEASES, Release
 from specbuild.config import Settings
-from specbuild.errors import BaseUnavailableError, ConfigError, SpecBuildError, TransientError
+from specbuild.errors import BaseUnavailableError, ConfigError, TransientError
 from specbuild.recipe import BaseRef
 from specbuild.repo.facts import Facts
 
@@ -24,6 +23,9 @@ Notify = Callable[[str], None]
 
 AUTO_COUNT = 2
 """Bases that `auto` picks: the best one, and a rival with another interpreter."""
+
+PLANNED = "planned:"
+"""In place of the digest of a base that is not made yet."""
 
 _DEFAULT = "bookworm"
 """For source trees that tell nothing: the middle of the releases, with the broadest choice of prebuilt packages."""
@@ -65,57 +67,101 @@ def _claiming(base: str, known: Mapping[str, BaseProvider]) -> BaseProvider:
     raise ConfigError(f"there is no base {base!r}", hint=f"known: {names}")
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A base that suits and is not here yet."""
+
+    planned: BaseRef
+    """As far as it is known before it is made: the digest is `PLANNED` and the name."""
+    provider: BaseProvider
+
+    async def make(self, *, background: bool = True) -> BaseRef:
+        """Make it, by default at low priority. Raises BaseUnavailableError or TransientError."""
+        if isinstance(self.provider, DebianBases):
+            return await self.provider.resolve(self.planned.name, background=background)
+        return await self.provider.resolve(self.planned.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The bases of a build, best first."""
+
+    ready: tuple[BaseRef, ...]
+    pending: tuple[Pending, ...] = ()
+
+    @property
+    def planned(self) -> tuple[BaseRef, ...]:
+        """All of them as far as they are known; the digests of those that are not made yet begin with `PLANNED`."""
+        return (*self.ready, *(pending.planned for pending in self.pending))
+
+
 async def choose_bases(
-    names: Sequence[str], facts: Facts, *, providers: Mapping[str, BaseProvider], notify: Notify = _silent
-) -> tuple[BaseRef, ...]:
-    """The bases to build on, best first. Those that are not here yet are made at the same time.
+    names: Sequence[str],
+    facts: Facts,
+    *,
+    providers: Mapping[str, BaseProvider],
+    notify: Notify = _silent,
+    make: bool = True,
+) -> Chosen:
+    """The bases to build on.
 
     `auto` stands for the Debian releases that suit `facts`, or for the host where none of them can be had; which, and
-    why, is told to `notify`. A base that the user named must be there: its error is raised. Raises ConfigError for a
-    name that nobody knows.
+    why, is told to `notify`. Of those that are not here yet only the first is made, and only if no other is ready:
+    the rest is left `pending`. A base that the user named is made, and its error is raised. With `make` unset nothing
+    is made at all. Raises ConfigError for a name that nobody knows.
     """
-    wanted: dict[str, bool] = {}  # name -> whether the user named it
+    wanted = _wanted(names, facts, notify)
+    owners = {planned.name: _claiming(planned.name, providers) for planned, _ in wanted}
+    found: dict[str, BaseRef | Pending] = {}
+    for planned, named in wanted:
+        pending = Pending(planned, owners[planned.name])
+        ready = pending.provider.cached(planned.name)
+        if ready is None and named and make:
+            ready = await pending.make(background=False)
+        found[planned.name] = ready or pending
+    if make:
+        await _make_one(found, notify)
+    ready_ones = {ref.digest: ref for ref in found.values() if isinstance(ref, BaseRef)}
+    waiting = tuple(pending for pending in found.values() if isinstance(pending, Pending))
+    if not ready_ones and not waiting and "host" in providers:
+        notify("the running system is used as the base: the result cannot be moved to another machine")
+        return Chosen((await providers["host"].resolve("host"),))
+    return Chosen(tuple(ready_ones.values()), waiting)
+
+
+def _wanted(names: Sequence[str], facts: Facts, notify: Notify) -> list[tuple[BaseRef, bool]]:
+    """Each base once, as planned, and whether the user named it."""
+    wanted: dict[str, tuple[BaseRef, bool]] = {}
     for name in names:
         if name != "auto":
-            wanted[name] = True
+            wanted[name] = (BaseRef(name=name, digest=PLANNED + name), True)
             continue
         ranked = rank_releases(facts)
         notify(f"bases: {'; '.join(f'{PREFIX}{choice.release.name} ({choice.reason})' for choice in ranked)}")
         for choice in ranked:
-            wanted.setdefault(PREFIX + choice.release.name, False)
-    owners = {name: _claiming(name, providers) for name in wanted}
-    found = await _resolve_all(owners)
-    for name, named in wanted.items():
-        error = found[name]
-        if isinstance(error, SpecBuildError):
-            if named:
-                raise error
-            notify(f"{name} cannot be had: {error.message}")
-    bases = {ref.digest: ref for ref in found.values() if isinstance(ref, BaseRef)}
-    if not bases and "host" in providers:
-        notify("the running system is used as the base: the result cannot be moved to another machine")
-        ref = await providers["host"].resolve("host")
-        bases[ref.digest] = ref
-    return tuple(bases.values())
+            planned = _planned(choice.release)
+            wanted.setdefault(planned.name, (planned, False))
+    return list(wanted.values())
 
 
-async def _resolve_all(owners: Mapping[str, BaseProvider]) -> dict[str, BaseRef | SpecBuildError]:
-    """Every base or why there is none, in the same order. All but the first are made at low priority."""
-    found: dict[str, BaseRef | SpecBuildError] = {}
+def _planned(release: Release) -> BaseRef:
+    minor = ".".join(release.python.split(".")[:2]) if release.python else None
+    return BaseRef(
+        name=PREFIX + release.name, digest=f"{PLANNED}{PREFIX}{release.name}", python=minor, release=release.name
+    )
 
-    async def one(name: str, provider: BaseProvider, background: bool) -> None:
+
+async def _make_one(found: dict[str, BaseRef | Pending], notify: Notify) -> None:
+    """Make the best base that can be had, unless one is ready. What cannot be had is taken out."""
+    for name, base in list(found.items()):
+        if any(isinstance(other, BaseRef) for other in found.values()):
+            return
+        assert isinstance(base, Pending), "nothing else is left"  # noqa: S101
         try:
-            if isinstance(provider, DebianBases):
-                found[name] = await provider.resolve(name, background=background)
-            else:
-                found[name] = await provider.resolve(name)
+            found[name] = await base.make(background=False)
         except (BaseUnavailableError, TransientError) as error:
-            found[name] = error
-
-    async with anyio.create_task_group() as tasks:
-        for index, (name, provider) in enumerate(owners.items()):
-            tasks.start_soon(one, name, provider, index > 0)
-    return {name: found[name] for name in owners}
+            notify(f"{name} cannot be had: {error.message}")
+            del found[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,10 @@ class BaseProvider(Protocol):
         """Whether that name is one of its own."""
         ...
 
+    def cached(self, base: str) -> BaseRef | None:
+        """The reference of a base that needs no making or fetching now; quick."""
+        ...
+
     async def resolve(self, base: str) -> BaseRef:
         """The base's reference with its digest, making or fetching it if need be.
 

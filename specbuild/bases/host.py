@@ -51,6 +51,11 @@ class HostBases:
         """Whether that is `host`."""
         return base == "host"
 
+    def cached(self, base: str) -> BaseRef | None:
+        """None: what the system is has to be looked up, and said, each time."""
+        del base
+        return None
+
     async def resolve(self, base: str) -> BaseRef:
         """The reference of the present state of the system, by its release, packages and interpreters."""
         del base

@@ -100,16 +100,22 @@ def test_there_is_always_a_choice_and_a_reason(requires: str | None, ci: list[st
 class Shop:
     """A provider of ready bases under one prefix; what it does not have fails with the given error."""
 
-    def __init__(self, prefix: str, *, error: SpecBuildError | None = None) -> None:
+    def __init__(self, prefix: str, *, error: SpecBuildError | None = None, cached: tuple[str, ...] = ()) -> None:
         self.name = prefix
         self._error = error
+        self._cached = cached
+        self.made: list[str] = []
 
     def claims(self, base: str) -> bool:
         return base.partition(":")[0] == self.name
 
+    def cached(self, base: str) -> BaseRef | None:
+        return BaseRef(name=base, digest=f"sha256:{base}") if base in self._cached else None
+
     async def resolve(self, base: str) -> BaseRef:
         if self._error:
             raise self._error
+        self.made.append(base)
         return BaseRef(name=base, digest=f"sha256:{base}", portable=self.name != "host")
 
     async def provide(self, ref: BaseRef, backend: Backend) -> Checkpoint:
@@ -124,7 +130,7 @@ async def test_auto_says_what_it_picks_and_why() -> None:
     told: list[str] = []
     known = shops(Shop("debian"), Shop("host"))
     found = await choose_bases(("auto",), facts(">=3.8", year=2024), providers=known, notify=told.append)
-    assert [ref.name for ref in found] == ["debian:bookworm", "debian:bullseye"]
+    assert [ref.name for ref in found.planned] == ["debian:bookworm", "debian:bullseye"]
     assert "debian:bookworm (Python 3.11 satisfies" in told[0]
 
 
@@ -133,7 +139,7 @@ async def test_auto_falls_back_to_the_host_and_says_so(error: SpecBuildError) ->
     told: list[str] = []
     known = shops(Shop("debian", error=error), Shop("host"))
     found = await choose_bases(("auto",), facts(), providers=known, notify=told.append)
-    assert [ref.name for ref in found] == ["host"]
+    assert [ref.name for ref in found.ready] == ["host"]
     assert any(error.message in line for line in told)
     assert "running system" in told[-1]
 
@@ -147,7 +153,31 @@ async def test_a_base_that_the_user_named_must_be_there() -> None:
 async def test_named_bases_keep_their_order_and_come_once() -> None:
     known = shops(Shop("debian"), Shop("host"))
     found = await choose_bases(("host", "auto", "debian:bookworm"), facts(), providers=known)
-    assert [ref.name for ref in found] == ["host", "debian:bookworm", "debian:trixie"]
+    assert [ref.name for ref in found.planned] == ["host", "debian:bookworm", "debian:trixie"]
+
+
+async def test_only_the_best_base_is_made_before_the_race_begins() -> None:
+    debian = Shop("debian")
+    found = await choose_bases(("auto",), facts(), providers=shops(debian))
+    assert debian.made == ["debian:bookworm"]
+    assert [ref.name for ref in found.ready] == ["debian:bookworm"]
+    assert (await found.pending[0].make()).name == "debian:trixie"
+
+
+async def test_nothing_is_made_while_another_base_is_ready() -> None:
+    debian = Shop("debian", cached=("debian:trixie",))
+    found = await choose_bases(("auto",), facts(), providers=shops(debian))
+    assert debian.made == []
+    assert [ref.name for ref in found.ready] == ["debian:trixie"]
+    assert [pending.planned.name for pending in found.pending] == ["debian:bookworm"]
+
+
+async def test_a_plan_makes_nothing() -> None:
+    debian = Shop("debian", error=TransientError("asked for"))
+    found = await choose_bases(("auto", "debian:sid"), facts(), providers=shops(debian), make=False)
+    assert found.ready == ()
+    assert [ref.name for ref in found.planned] == ["debian:bookworm", "debian:trixie", "debian:sid"]
+    assert found.planned[0].python == "3.11"
 
 
 async def test_an_unknown_name_lists_the_known_ones() -> None:
