@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import stat
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def prepare(
                 told.append({"path": source, "rw": bind.writable})
             else:
                 told.append({"fd": send(_mapped_mount(source, userns, writable=bind.writable))})
-            place = stage.bind_place(number, folder=os.path.isdir(source))  # noqa: PTH112
+            place = stage.bind_place(number, folder=stat.S_ISDIR(os.stat(source).st_mode))  # noqa: PTH116
         except OSError as error:
             raise SandboxError(f"{bind.source} cannot be shown in a sandbox: {error}") from error
         shown.append(Shown(place, bind.target, bind.writable))

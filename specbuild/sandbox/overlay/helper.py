@@ -179,7 +179,9 @@ class CommandJob(Job):
         self.status = b""
         self.init: int | None = None
         self.init_fd: int | None = None
-        self.outcome: tuple[int, float, int] | None = None
+        self.outcome: int | None = None
+        self.cpu_seconds = 0.0
+        self.peak_memory = 0
         super().__init__(helper, reply, pid)
         helper.watch(status, self.on_status)
 
@@ -227,7 +229,8 @@ class CommandJob(Job):
         self.helper.unwatch(self.pidfd)
         os.close(self.pidfd)
         _, status, usage = os.wait4(self.pid, 0)
-        self.outcome = (os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+        self.outcome = os.waitstatus_to_exitcode(status)
+        self._add_usage(usage)
         with contextlib.suppress(BlockingIOError):
             while self.read_status():
                 pass
@@ -239,21 +242,29 @@ class CommandJob(Job):
             signal_pidfd(self.init_fd)
             self.helper.watch(self.init_fd, self.on_init_exit)
 
+    def _add_usage(self, usage: resource.struct_rusage) -> None:
+        """What a process and those that it has waited for have used."""
+        self.cpu_seconds += usage.ru_utime + usage.ru_stime
+        self.peak_memory = max(self.peak_memory, usage.ru_maxrss * 1024)
+
     def on_init_exit(self) -> None:
         """The last process of the namespace, and with it the last mount."""
         if self.init is not None and self.init_fd is not None:
             self.helper.unwatch(self.init_fd)
             os.close(self.init_fd)
             with contextlib.suppress(ChildProcessError):  # ours by now, unless the monitor has reaped it
-                os.waitpid(self.init, 0)
+                self._add_usage(os.wait4(self.init, 0)[2])
         self.finish()
 
     def finish(self) -> None:
         """Tell how it ended."""
         if self.outcome is not None:
-            status, cpu, memory = self.outcome
-            end = {"status": status, "ran": "exit-code" in self.said, "mount_seconds": self.said.get("mount_seconds")}
-            use = {"cpu_seconds": cpu, "peak_memory_bytes": memory}
+            end = {
+                "status": self.outcome,
+                "ran": "exit-code" in self.said,
+                "mount_seconds": self.said.get("mount_seconds"),
+            }
+            use = {"cpu_seconds": self.cpu_seconds, "peak_memory_bytes": self.peak_memory}
             answer(self.reply, {"error": self.said["error"]} if "error" in self.said else {**end, **use})
         super().finish()
 
