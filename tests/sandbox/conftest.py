@@ -74,13 +74,18 @@ def ordinary_user() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def users_folder(ordinary_user: str) -> Iterator[Path]:
-    """A folder of the ordinary user's, for a store."""
-    account = pwd.getpwnam(ordinary_user)
-    folder = Path(account.pw_dir) / f"store-{secrets.token_hex(4)}"
-    folder.mkdir()
-    os.chown(folder, account.pw_uid, account.pw_gid)
+    """A folder of the ordinary user's, for stores."""
+    home = Path(pwd.getpwnam(ordinary_user).pw_dir)
+    folder = _own_folder(home / f"tests-{secrets.token_hex(4)}", ordinary_user)
     yield folder
     shutil.rmtree(folder)
+
+
+def _own_folder(folder: Path, user: str) -> Path:
+    account = pwd.getpwnam(user)
+    folder.mkdir()
+    os.chown(folder, account.pw_uid, account.pw_gid)
+    return folder
 
 
 def host_masks(*private: Path) -> tuple[str, ...]:
@@ -103,7 +108,8 @@ def portable(request: pytest.FixtureRequest) -> Iterator[Remote]:
 def _engine(request: pytest.FixtureRequest, kind: str) -> Iterator[Remote]:
     user = None
     if kind == "debian-as-user":
-        user, store = request.getfixturevalue("ordinary_user"), request.getfixturevalue("users_folder")
+        user = str(request.getfixturevalue("ordinary_user"))
+        store = _own_folder(request.getfixturevalue("users_folder") / secrets.token_hex(4), user)
     else:
         store = request.getfixturevalue("tmp_path_factory").mktemp("store")
     base = HostRoot(host_masks(store)) if kind == "host-as-root" else RootfsTar(request.getfixturevalue("debian"))
