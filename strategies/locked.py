@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
@@ -25,6 +26,8 @@ _TOOLS = "/opt/locktool"
 _LISTED = "/opt/specbuild/locked.txt"
 """The requirements that pipenv prints."""
 
+
+_PRINT_LOCK = Path(__file__).with_name("print_poetry_lock.py")
 
 _WHOLE = re.compile(r"(^|/)requirements\.(txt|lock)$|lock|dev|freeze")
 _PARTIAL = re.compile(r"doc|lint|typing|mypy|build|example")
@@ -75,6 +78,8 @@ def _ways(lock: Lock, site: Site, request: Request) -> Iterator[tuple[str, tuple
             yield f"locked:{lock.kind}", _BY_TOOL[lock.kind](lock, request, tool), 0.9
         tool = _tool(lock.kind, None)
         yield f"locked:{lock.kind}-newest", _BY_TOOL[lock.kind](lock, request, tool), 0.6
+        if lock.kind == "poetry":
+            yield "locked:poetry-pins", _poetry_pins(lock, request), 0.7
 
 
 def _route(request: Request, site: Site, lock: Lock, name: str, inside: tuple[Step, ...], kept: float) -> Route:
@@ -119,6 +124,18 @@ def _poetry(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
         *_project(request),
         *_rest(request),
     )
+
+
+def _poetry_pins(lock: Lock, request: Request) -> tuple[Step, ...]:
+    """Without poetry, which asks more of an index than mirrors have: the pins alone, installed by uv."""
+    run = (
+        f"{UV} venv --quiet {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS} tomli\n"
+        f"mkdir -p {_LISTED.rpartition('/')[0]}\n"
+        f"{_TOOLS}/bin/python - {lock.evidence.file} > {_LISTED} <<'PRINT_LOCK'\n"
+        f"{_PRINT_LOCK.read_text('utf-8')}PRINT_LOCK\n"
+        f"{UV} pip install --requirements {_LISTED}"
+    )
+    return steps.uv(run, f"install the pins of {lock.evidence.file}"), *_project(request), *_rest(request)
 
 
 def _pdm(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from specbuild.recipe import StepKind
 from specbuild.repo.facts import CiJob, DockerImage, Evidence, Fact, Facts, Lock
-from specbuild.strategies import propose
+from specbuild.strategies import print_poetry_lock, propose
 from specbuild.testing.proposals import (
     BOOKWORM,
     BULLSEYE,
@@ -154,3 +154,11 @@ def test_environments_of_before_python_312_hold_setuptools() -> None:
     old = FACTS.model_copy(update={"revision_date": revision(2021)})
     assert "'setuptools<82'" in commands(pick(propose(request(old, BULLSEYE)), "declared"))
     assert "setuptools<82" not in commands(pick(propose(request(FACTS)), "declared"))
+
+
+def test_the_pins_of_a_poetry_lock_can_be_had_without_poetry() -> None:
+    package = {"name": "idna", "version": "3.6", "markers": {"main": "a", "dev": "b"}}
+    elsewhere = {"name": "x", "version": "1", "source": {"type": "git"}}
+    assert print_poetry_lock.lines({"package": [package, elsewhere]}) == ["idna==3.6 ; (a) or (b)"]
+    candidate = pick(propose(request(with_lock("poetry", "poetry.lock"))), "locked:poetry-pins")
+    assert "poetry install" not in commands(candidate)
