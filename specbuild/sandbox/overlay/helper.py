@@ -288,9 +288,11 @@ def start_command(helper: Helper, message: wire.Message, reply: socket.socket, f
 
 def _become_command(helper: Helper, message: wire.Message, status: int, fds: list[int]) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    for number in message["join"]:
+    groups: list[int] = message["join"]
+    for number in groups:
         os.write(fds[number], b"0")
-    for what, soft, hard in message["rlimits"]:
+    bounds: list[tuple[int, int, int]] = message["rlimits"]
+    for what, soft, hard in bounds:
         resource.setrlimit(what, (soft, hard))
     told: list[dict[str, Any]] = message["binds"]
     binds: list[int] = [
