@@ -50,6 +50,7 @@ def build(output: Output, /, repo: str, folder: Path, **options: Any) -> int:
             output.err,
             progress.tick,
         )
+    hide_from_git(folder)
     show_result(environment, output)
     return EXIT_CODES[environment.outcome]
 
@@ -61,6 +62,12 @@ def check_output_folder(folder: Path) -> None:
             f"the output folder {folder} holds files that SpecBuild did not write",
             hint="name another folder with --output, or empty this one",
         )
+
+
+def hide_from_git(folder: Path) -> None:
+    """A result inside of a repository is no part of it: neither for git nor for the next build."""
+    if folder.is_dir() and not (folder / ".gitignore").exists():
+        (folder / ".gitignore").write_text("*\n")
 
 
 def show_result(environment: Environment, output: Output) -> None:

@@ -87,6 +87,7 @@ def test_json_says_what_was_made(built: dict[str, Any]) -> None:
 def test_the_files_are_where_it_says(user: User, built: dict[str, Any]) -> None:
     for name in ("dockerfile", "setup_sh", "environment", "journal"):
         assert (user.folder / built["artifacts"][name]).is_file(), name
+    assert (user.folder / "out" / ".gitignore").read_text() == "*\n"
 
 
 @pytest.mark.parametrize("ref", ["out", "out/environment.json", "last", "{id}", "{id:.5}"])
