@@ -162,8 +162,9 @@ class Group:
         return None
 
     def _peak_memory(self) -> int | None:
-        place = self._places.get("memory")
-        return place and _number(place.path / _pick(place, "memory.max_usage_in_bytes", "memory.peak"))
+        if place := self._places.get("memory"):
+            return _number(place.path / _pick(place, "memory.max_usage_in_bytes", "memory.peak"))
+        return None
 
     def _set_frozen(self, frozen: bool) -> None:
         if core := self._places.get(CORE):

@@ -127,12 +127,12 @@ class Remote:
     def write(self, setup: str, path: str, data: bytes) -> str:
         """`write_file` after a script: the name of the error, or nothing."""
         self._send(op="write", setup=setup, path=path, data=base64.b64encode(data).decode())
-        return self.receive().get("error", "")
+        return str(self.receive().get("error", ""))
 
     def copy(self, setup: str, source: Path, target: str) -> str:
         """`copy_in` after a script: the name of the error, or nothing."""
         self._send(op="copy", setup=setup, source=str(source), target=target)
-        return self.receive().get("error", "")
+        return str(self.receive().get("error", ""))
 
     def receive(self) -> dict[str, Any]:
         """The next answer. Raises SandboxError when the engine has ended instead."""

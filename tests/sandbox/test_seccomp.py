@@ -52,8 +52,10 @@ print("done" if result != -1 else errno.errorcode[ctypes.get_errno()])
 def judge(code: bytes, arch: int, number: int, *arguments: int) -> int:
     """Run the filter as the kernel does, over the instructions that it is made of."""
     data = struct.pack("=IIQ6Q", number, arch, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
-    words = [struct.unpack_from("=HBBI", code, offset) for offset in range(0, len(code), 8)]
-    at, accumulator = 0, 0
+    words: list[tuple[int, int, int, int]] = [
+        struct.unpack_from("=HBBI", code, offset) for offset in range(0, len(code), 8)
+    ]
+    at = accumulator = 0
     while True:
         kind, if_true, if_false, constant = words[at]
         at += 1
