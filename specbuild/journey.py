@@ -141,8 +141,12 @@ class _Build:
         except SpecBuildError as error:
             self._end("error", error.message)
             raise
+        except anyio.get_cancelled_exc_class():
+            self._end("interrupted", "the build was cancelled")
+            raise
+        seconds = environment.seconds.model_copy(update={"total": round(self._clock.now(), 3)})
+        environment = environment.model_copy(update={"seconds": seconds})
         self._end(environment.outcome, environment.message)
-        Library(self._settings.cache_dir).save(environment)
         folder = output or self._place.folder
         written = write_artifacts(environment, folder, journal=self._place.journal, logs=self._place.logs)
         Library(self._settings.cache_dir).save(written)
@@ -193,8 +197,7 @@ class _Build:
             except (SandboxError, TransientError) as error:
                 # What is committed stays committed: only the claim of reproducibility is not made.
                 self._clock.notify(f"the environment could not be built again for comparison: {error.message}")
-        seconds = environment.seconds.model_copy(update={"total": round(self._clock.now(), 3)})
-        return environment.model_copy(update={"seconds": seconds})
+        return environment
 
     def _environment(self, found: Survey, candidates: dict[str, Candidate], result: RaceResult) -> Environment:
         winner = candidates[result.winner.id] if result.winner else None
