@@ -1,7 +1,7 @@
 """Bounds on what a Sandbox uses: control groups of any version, and rlimits where there are none to be had.
 
-A Controller is found once; it makes a Group for each Sandbox. A process enters a Group by writing "0" into each of its
-`join_files` before it executes anything else. All calls are short and synchronous, and may come from any thread.
+A Controller is found once; it makes a Group for each Command. A process enters a Group by writing "0" into each of its
+`join_files` before it executes anything else and while it has one thread. All calls are short and synchronous, and may come from any thread.
 
     controller = detect()
     group = controller.create(f"{session}.{sandbox}", limits)
@@ -32,7 +32,8 @@ from specbuild.sandbox.contract import End, Limits
 _V2_CONTROLLERS = frozenset({"memory", "pids", "cpu"})
 _V1_ROLES = frozenset({"memory", "pids", "cpu", "cpuacct", "freezer"})
 CORE = "core"
-"""The role of the v2 hierarchy itself, which counts CPU, freezes and kills even where v1 has all controllers."""
+"""The role of the v2 hierarchy itself, which counts CPU, freezes and kills; left alone where v1 has all controllers,
+since entering it costs more than all others together."""
 
 _NAMES = {"memory": "memory", "pids": "processes", "cpu": "cpu"}
 _PROBE = "probe"
@@ -84,8 +85,13 @@ class Group:
 
     @property
     def join_files(self) -> tuple[Path, ...]:
-        """The files into which a process writes "0" to enter."""
-        return tuple(folder / "cgroup.procs" for folder in self.folders)
+        """The files into which a process of one thread writes "0" to enter.
+
+        In v1 its thread does: the kernel lets one thread move itself at once, while for whole processes it waits until
+        no other process of the machine can be forking or ending (cgroup_procs_write_start, Linux 5.5), 10 to 80 ms.
+        """
+        places = dict.fromkeys(self._places.values())
+        return tuple(place.path / _pick(place, "tasks", "cgroup.procs") for place in places)
 
     def usage(self) -> Usage:
         """What has been used so far, processes that have ended included."""
@@ -126,17 +132,19 @@ class Group:
 
     def pids(self) -> frozenset[int]:
         """The processes in it, as numbered in this process's namespace."""
-        return frozenset(pid for file in self.join_files for pid in _members(file))
+        return frozenset(pid for folder in self.folders for pid in _members(folder / "cgroup.procs"))
 
     def kill(self) -> None:
         """SIGKILL every process in it, new ones too, and return when none is left or they are past killing."""
         deadline = time.monotonic() + _GONE_WITHIN
-        if freezer := self._places.get("freezer"):
-            _try_set(freezer.path / "freezer.state", "THAWED")  # a v1 frozen process does not die
-        core = self._places.get(CORE)
+        core, freezer = self._places.get(CORE), self._places.get("freezer")
         while members := self.pids():
             if not (core and _try_set(core.path / "cgroup.kill", 1)):  # since Linux 5.14
-                _signal_all(members)
+                if freezer:  # a process that is being frozen makes no other
+                    _try_set(freezer.path / "freezer.state", "FROZEN")
+                _signal_all(members | self.pids())
+            if freezer:  # a v1 frozen process does not die
+                _try_set(freezer.path / "freezer.state", "THAWED")
             if time.monotonic() > deadline:
                 return
             time.sleep(0.002)
@@ -216,6 +224,8 @@ def detect(found: tuple[Hierarchy, ...] | None = None) -> Controller:
         places |= more
         if why:
             reasons |= {name: why for role, name in _NAMES.items() if _concerns(hierarchy, role) and role not in places}
+    if places.keys() >= _V1_ROLES and all(places[role].version == 1 for role in _V1_ROLES):
+        places.pop(CORE, None)
     controller = Controller(places, {name: reasons[name] for role, name in _NAMES.items() if role not in places})
     problem = _prove(controller)
     return controller if problem is None else Controller(reasons=dict.fromkeys(_NAMES.values(), problem))
@@ -409,6 +419,9 @@ def _signal_all(pids: frozenset[int]) -> None:
 
 def _removed(folder: Path) -> bool:
     """Remove a group and the groups in it; whether it is gone. The files in it are the kernel's and go with it."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+        return True
     try:
         for inner in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
             inner.rmdir()

@@ -59,7 +59,7 @@ def test_a_process_that_joined_is_in_every_folder(controller: Controller, groups
     with start(group, "echo in; exec sleep 60") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "in\n"
-        assert all(str(process.pid) in file.read_text().split() for file in group.join_files)
+        assert all(str(process.pid) in (folder / "cgroup.procs").read_text().split() for folder in group.folders)
         assert group.pids() == {process.pid}
         group.kill()
 
