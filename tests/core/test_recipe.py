@@ -14,7 +14,8 @@ BASE = BaseRef(name="debian:bookworm", digest="sha256:1")
 def recipe(**changes: Any) -> Recipe:
     steps = (Step(kind=StepKind.SYSTEM, run="apt-get update"), Step(kind=StepKind.BUILD, run="make"))
     check = Check(level=Level.TESTS, runner="pytest", step=Step(kind=StepKind.TEST, run="pytest"))
-    return Recipe(**({"base": BASE, "steps": steps, "check": check} | changes))
+    fields: dict[str, Any] = {"base": BASE, "steps": steps, "check": check}
+    return Recipe(**(fields | changes))
 
 
 @pytest.mark.parametrize(
