@@ -18,8 +18,9 @@ class Frozen(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As in pydantic, but cached properties (digests) are not copied: they may not hold for the copy."""
         copied = super().model_copy(update=update, deep=deep)
-        for name in copied.__dict__.keys() - type(self).model_fields.keys():
-            del copied.__dict__[name]
+        held = vars(copied)
+        for name in held.keys() - type(self).model_fields.keys():
+            del held[name]
         return copied
 
 
