@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from specbuild.model import Frozen
 
@@ -130,6 +130,20 @@ class TestLayout(Frozen):
     evidence: tuple[Evidence, ...] = ()
 
 
+class TestNeed(Frozen):
+    """Something beyond the standard library and the project itself that its tests use, whether declared or not."""
+
+    __test__ = False
+
+    kind: Literal["option", "plugin", "marker", "fixture", "import"]
+    """What uses it: an option or key of pytest's configuration, a plugin that is named, a mark on a test, a fixture
+    that the tests do not define, an import at the top of a test file that nothing guards."""
+    name: str
+    """A requirement (PEP 508) for a distribution; of an import the module, as far as it names a distribution
+    (`yaml`, `zope.interface`)."""
+    evidence: Evidence
+
+
 class Facts(Frozen):
     """All that was read. Empty fields mean that nothing was found, never that reading failed; see `warnings`."""
 
@@ -154,6 +168,8 @@ class Facts(Frozen):
     extensions: tuple[Extension, ...] = ()
     tests: tuple[TestLayout, ...] = ()
     """Likeliest first."""
+    test_needs: tuple[TestNeed, ...] = ()
+    """What the tests need by what they use, one of a kind and name."""
     packages: tuple[Fact[str], ...] = ()
     """Import names of the project's own top-level packages and modules."""
     revision_date: Fact[datetime] | None = None

@@ -31,6 +31,7 @@ from specbuild.repo.readers import (
     requirements,
     setup_cfg,
     setup_py,
+    test_needs,
     tox,
 )
 from specbuild.repo.readers.findings import Findings
@@ -62,8 +63,10 @@ READERS: dict[str, Reader] = {
     "packages": packages.read,
     "languages": languages.read,
     "layout": layout.read,
+    "test needs": test_needs.read,
 }
-"""In the order in which they run: of two sources for one value the first wins; the layout uses what others found."""
+"""In the order in which they run: of two sources for one value the first wins; the layout and the needs of the tests
+use what others found."""
 
 
 def inspect(root: Path, *, revision_date: datetime | None = None, has_git: bool | None = None) -> Facts:

@@ -65,6 +65,7 @@ def summary(facts: Facts) -> dict[str, Any]:
     result["tests"] = [
         f"{t.runner}: {' '.join(t.paths)} ({t.files}) {t.settings_module or ''}".strip() for t in facts.tests
     ]
+    result["test_needs"] = [f"{need.kind} {need.name}: {need.evidence.file}" for need in facts.test_needs]
     return {key: content for key, content in result.items() if content not in (None, [], {})}
 
 

@@ -26,7 +26,7 @@ MANIFESTS = (
     ".gitlab-ci.yml",
     ".travis.yml", ".circleci/config.yml", "azure-pipelines.yml", "appveyor.yml", "Makefile", "Dockerfile",
     ".devcontainer/devcontainer.json", "README.md", "README.rst", "meson.build", "CMakeLists.txt", "Cargo.toml",
-    "tests/test_demo.py", "manage.py", "CHANGES.rst",
+    "tests/test_demo.py", "tests/conftest.py", "pytest.ini", "manage.py", "CHANGES.rst",
 )  # fmt: skip
 """One path for each kind of file that some reader opens."""
 
@@ -251,10 +251,16 @@ def awkward_lines() -> dict[str, bytes]:
     return dict.fromkeys(MANIFESTS, b"\n".join(lines))
 
 
+def many_tests() -> dict[str, bytes]:
+    content = b"\n".join(b"import module%d" % n for n in range(2_000))
+    return {f"tests/test_{n}.py": content for n in range(800)}
+
+
 def surrogates() -> dict[str, bytes]:
     return {
         "setup.py": b"setup(name='\\ud800', install_requires=['a\\udfff'])",
         ".travis.yml": b'script: "\\ud800 pytest"\n',
+        "tests/conftest.py": b"pytest_plugins = ['\\ud800.x', 'a\\udfff']\nimport \xed\xa0\x80",
         ".devcontainer.json": b'{"image": "\\ud800", "postCreateCommand": "pip install \\udc00"}',
     }
 
@@ -265,7 +271,13 @@ HOSTILE: dict[str, Callable[[], dict[str, bytes]]] = {
     "deep YAML": lambda: {".travis.yml": b"[" * 20_000},
     "deep TOML": lambda: {"pyproject.toml": b"a = " + b"[" * 20_000},
     "deep JSON": lambda: {"Pipfile.lock": b"[" * 200_000, ".devcontainer.json": b"[" * 200_000},
-    "deep Python": lambda: {"setup.py": b"x = " + b"(" * 10_000, "noxfile.py": b"-" * 100_000 + b"1"},
+    "deep Python": lambda: {
+        "setup.py": b"x = " + b"(" * 10_000,
+        "noxfile.py": b"-" * 100_000 + b"1",
+        "tests/test_deep.py": b"x = " + b"(" * 10_000,
+        "tests/conftest.py": b"pytest_plugins = " + b"-" * 100_000 + b"1",
+    },
+    "many test files": many_tests,
     "growth in Python": growth_in_python,
     "lone surrogates": surrogates,
     "UTF-16": lambda: {"setup.cfg": "[metadata]\nname = demo\n".encode("utf-16")},

@@ -16,6 +16,7 @@ from specbuild.repo.facts import (
     Lock,
     TestEnv,
     TestLayout,
+    TestNeed,
 )
 from specbuild.repo.readers.requirement import is_pinned
 
@@ -42,6 +43,7 @@ class Findings:
     readme_commands: list[Fact[str]] = field(default_factory=list[Fact[str]])
     extensions: list[Extension] = field(default_factory=list[Extension])
     tests: list[TestLayout] = field(default_factory=list[TestLayout])
+    test_needs: list[TestNeed] = field(default_factory=list[TestNeed])
     packages: list[Fact[str]] = field(default_factory=list[Fact[str]])
     revision_date: Fact[datetime] | None = None
     scm_version: Fact[str] | None = None
@@ -128,6 +130,7 @@ class Findings:
             readme_commands=tuple(self.readme_commands),
             extensions=tuple(self.extensions),
             tests=tuple(self.tests),
+            test_needs=tuple(self.test_needs),
             packages=tuple(self.packages),
             revision_date=self.revision_date,
             scm_version=self.scm_version,

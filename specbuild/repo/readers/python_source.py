@@ -12,8 +12,10 @@ from specbuild.repo.readers.tree import Tree
 MAX_MENDED_LINES = 60
 
 
-def parse_module(tree: Tree, file: str) -> ast.Module | None:
-    """The syntax tree of a Python file, with Python 2's commonest forms mended; None with a warning otherwise."""
+def parse_module(tree: Tree, file: str, *, quiet: bool = False) -> ast.Module | None:
+    """The syntax tree of a Python file, with Python 2's commonest forms mended; None otherwise, with a warning unless
+    `quiet` (test suites hold broken files on purpose)."""
+    warn = _silent if quiet else tree.warn
     text = tree.text(file)
     if text is None:
         return None
@@ -25,13 +27,17 @@ def parse_module(tree: Tree, file: str) -> ast.Module | None:
                 return ast.parse("\n".join(lines))
         except SyntaxError as error:
             if not _mend(lines, error):
-                tree.warn(file, f"is not valid Python: {error.msg}", error.lineno)
+                warn(file, f"is not valid Python: {error.msg}", error.lineno)
                 return None
         except (ValueError, RecursionError, MemoryError) as error:
-            tree.warn(file, f"is not valid Python: {error}")
+            warn(file, f"is not valid Python: {error}")
             return None
-    tree.warn(file, "is not valid Python 3, nor near it")
+    warn(file, "is not valid Python 3, nor near it")
     return None
+
+
+def _silent(file: str, message: str, line: int | None = None) -> None:
+    """Say nothing."""
 
 
 def _mend(lines: list[str], error: SyntaxError) -> bool:

@@ -1,0 +1,2 @@
+import six.moves
+from modern_demo import core
