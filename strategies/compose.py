@@ -63,9 +63,11 @@ def _seconds(request: Request, route: Route, path: tuple[Step, ...]) -> float:
     """A rough sum over kinds of Steps."""
     total = odds.SYSTEM_SECONDS + odds.TEST_SECONDS + odds.REQUIREMENT_SECONDS * route.requirements
     total += odds.TOOLCHAIN_SECONDS * route.toolchain + odds.PACKAGE_SECONDS * len(route.packages)
-    if any(name in ("gcc", "g++") for name in route.packages):
-        total += odds.COMPILER_SECONDS
+    compiles = any(name in ("gcc", "g++") for name in route.packages)
+    total += odds.COMPILER_SECONDS * compiles
     total += odds.BUILD_SECONDS * sum(step.kind in (StepKind.BUILD, StepKind.DEPENDENCIES) for step in path)
     if project.required(request.facts):
         total += odds.COMPILE_SECONDS
+    elif request.facts.extensions and compiles:
+        total += odds.SPEEDUP_SECONDS
     return round(total, 1)

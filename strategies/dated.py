@@ -1,7 +1,8 @@
 """What the project declares, resolved as of the revision's date.
 
 Run-time requirements are of that day. Test tools are too, unless the interpreter is younger: then they are of the
-time by which it was well supported, since older ones do not run on it. Build requirements must not be cut by the
+time by which it was well supported, since what came with them may not run on it; a rival has the oldest pytest that
+does, since suites break on newer ones. Build requirements must not be cut by the
 date, or an old project loses `setuptools>=40.8` and editable installs; but neither can today's setuptools build what
 needs `use_2to3`. So they get an era of their own.
 """
@@ -14,10 +15,10 @@ from datetime import UTC, datetime
 
 from specbuild.recipe import UV, Step
 from specbuild.strategies import odds, project, requirements, steps
-from specbuild.strategies.completion import Mode, complete
+from specbuild.strategies.completion import complete
 from specbuild.strategies.contract import Candidate, Request
 from specbuild.strategies.interpreters import Site, sites
-from specbuild.strategies.needs import Needs
+from specbuild.strategies.needs import Mode, Needs
 from specbuild.strategies.variants import NOTES, Variant, build, crossed, install, listing
 
 EDITABLE_SETUPTOOLS = datetime(2022, 8, 12, tzinfo=UTC)
@@ -29,6 +30,16 @@ runs on Python 3.5 to 3.11; releases before 41.1 break on 3.9."""
 
 OLDEST_SETUPTOOLS_312 = datetime(2023, 6, 1, tzinfo=UTC)
 """setuptools 67.8, the newest on that day, runs on Python 3.12, where `pkgutil.ImpImporter` is gone."""
+
+OLDEST_PYTEST = {
+    **dict.fromkeys(("3.10", "3.11", "3.12", "3.13"), datetime(2021, 5, 5, tzinfo=UTC)),
+    "3.14": datetime(2025, 6, 3, tzinfo=UTC),
+}
+"""The day after the release of the oldest pytest that rewrites assertions and runs on an interpreter: 6.2.4, found by
+trying 21 releases; for 3.14 the first that names it, 8.4. On 3.6 to 3.9 even those of 2017 run."""
+
+SETTLED_YEARS = 0.25
+"""By how many years the oldest test tools must be older than the settled ones until they are worth a rival."""
 
 SOURCES_YEARS = 0.5
 """By how many years the interpreter must be younger than the revision until many of its dependencies have no wheel."""
@@ -86,9 +97,12 @@ def _eras(site: Site, revision: datetime) -> Iterator[Era]:
     lag = odds.years(revision, settled)
     chance = odds.DATED * odds.DATED_TOO_OLD**lag
     own = max(revision, _oldest_setuptools(site))
+    oldest = max(revision, OLDEST_PYTEST.get(site.python, revision))
     # Until editable installs came, setuptools dropped more than it gained; since then today's is as good as any.
     old = own < EDITABLE_SETUPTOOLS
     yield Era(revision, settled, own if old else None, chance)
+    if odds.years(oldest, settled) > SETTLED_YEARS:
+        yield Era(revision, oldest, own if old else None, chance * odds.OLD_TEST_TOOLS, "+old-tests")
     rival = chance * odds.OTHER_BUILD_TOOLS
     yield Era(revision, settled, None if old else own, rival, "+new-build" if old else "+old-build")
     if lag > SOURCES_YEARS:
@@ -140,7 +154,7 @@ def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step,
     return (
         steps.uv("\n".join(lines), f"install the requirements as of {era.runtime.date().isoformat()}"),
         *build(request, needs, options, in_place=in_place),
-        complete(mode, options=options),
+        *complete(needs.completed(mode), options=options),
     )
 
 

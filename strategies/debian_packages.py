@@ -44,7 +44,7 @@ def _route(request: Request, site: Site, needs: Needs) -> Route:
         site=site,
         odds=odds.DEBIAN * (odds.COMPILER if compilers else 1.0),
         reason=f"packages of {site.base.name} for {len(names)} requirements, pip for those that it lacks",
-        inside=(*_install(request, needs), complete("plugins", installer="pip")),
+        inside=(*_install(request, needs), *complete(needs.completed(), installer="pip")),
         packages=(*compilers, *project.tools(facts)),
         before=(steps.fresh_packages([package_of(name) for name in names]), _environment()),
         toolchain=False,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from specbuild.recipe import UV, Step
 from specbuild.strategies import odds, project, steps
-from specbuild.strategies.completion import Mode, complete
+from specbuild.strategies.completion import complete
 from specbuild.strategies.contract import Candidate, Request
 from specbuild.strategies.interpreters import Site, sites
-from specbuild.strategies.needs import Needs
+from specbuild.strategies.needs import Mode, Needs
 from specbuild.strategies.variants import NOTES, Variant, build, crossed, install, listing
 
 
@@ -52,7 +52,7 @@ def newest_steps(request: Request, mode: Mode | None = None, needs: Needs | None
     return (
         steps.uv(install(chosen.texts), "install the newest requirements"),
         *build(request, chosen, in_place=project.editable(request.facts)),
-        complete(mode or chosen.modes[0][0]),
+        *complete(chosen.completed(mode)),
     )
 
 
@@ -79,5 +79,4 @@ def _lowest_steps(request: Request, needs: Needs) -> tuple[Step, ...]:
     return (
         steps.uv(run, "install the lowest versions that are allowed"),
         *build(request, needs, limits, in_place=project.editable(request.facts)),
-        complete("plugins", options=limits),
     )

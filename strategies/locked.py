@@ -103,8 +103,8 @@ def _uv(selection: str, request: Request) -> tuple[Step, ...]:
     env = (("UV_PROJECT_ENVIRONMENT", VENV_DIR), *project.version_env(request.facts))
     in_place = "" if project.editable(request.facts) else " --no-editable"
     return (
-        steps.uv(f"{sync} --no-install-project", "install what uv.lock says", env=env),
-        steps.uv(f"{sync} --no-cache{in_place}", "install the project", kind=StepKind.BUILD, env=env),
+        steps.uv(f"{sync} --no-install-project", "install what uv.lock says", env=env, settings=True),
+        steps.uv(f"{sync} --no-cache{in_place}", "install the project", kind=StepKind.BUILD, env=env, settings=True),
         *_rest(request),
     )
 
@@ -172,12 +172,11 @@ def _pinned(lock: Lock, request: Request) -> tuple[Step, ...]:
     texts = [f"--requirements {steps.words([lock.evidence.file])}"] if not chosen else [steps.words(chosen)]
     run = f"{UV} pip install {' '.join(texts)}"
     install = f"{UV} pip install {steps.words(needs.tests.requirements)}"
-    mode = needs.modes[0][0]
     return (
         steps.uv(run, f"install what {lock.evidence.file} says"),
         *_project(request),
         *([steps.uv(install, "install what the tests need")] if needs.tests.requirements else []),
-        complete(mode),
+        *complete(needs.completed()),
     )
 
 
@@ -204,8 +203,7 @@ def _project(request: Request) -> tuple[Step, ...]:
 
 
 def _rest(request: Request) -> tuple[Step, ...]:
-    """The test runner, unless the lock brought it, and configured plugins."""
-    if request.checks[0].runner != "pytest":
-        return ()
-    run = f"{VENV_DIR}/bin/python -c 'import pytest' 2> /dev/null || {UV} pip install pytest"
-    return steps.uv(run, "install pytest where it is not locked"), complete("plugins")
+    """The test runner and the plugins that the tests use, as far as the lock did not bring them."""
+    tools = Needs.of(request).tools
+    run = f"{UV} pip install {steps.words(tools)}"
+    return (steps.uv(run, "install the test tools that are not locked"),) if tools else ()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal
 
 from specbuild.recipe import Level
 from specbuild.repo.facts import Facts
-from specbuild.strategies import odds, requirements
-from specbuild.strategies.completion import Mode
+from specbuild.strategies import odds, requirements, runners
 from specbuild.strategies.contract import Request
+from specbuild.strategies.imported import Imported, undeclared
 from specbuild.strategies.requirements import Wanted
+
+Mode = Literal["plain", "imports"]
+"""Whether the tests get what is declared and configured alone, or also what their files import."""
 
 UNSEEDED = datetime(2023, 10, 2, tzinfo=UTC)
 """When Python 3.12 came, whose `venv` and `virtualenv` no longer put setuptools into new environments. Tests and
@@ -28,6 +32,13 @@ class Needs:
 
     runtime: Wanted
     tests: Wanted
+    """What is declared for them, then `tools` as far as nobody declares them."""
+    tools: tuple[str, ...] = ()
+    """The test runner and the plugins that configuration, marks and fixtures demand, declared or not."""
+    imports: tuple[Imported, ...] = ()
+    """What the test files import and no requirement names."""
+    read: bool = False
+    """Whether there are test files whose imports could be read."""
     seeds: tuple[str, ...] = ()
     """What environments of the revision's time held without being asked."""
     tag: str = ""
@@ -37,13 +48,23 @@ class Needs:
 
     @classmethod
     def of(cls, request: Request) -> Needs:
-        """From the facts, for the first way to verify."""
-        check = request.checks[0]
-        runs_tests = check.level is not Level.IMPORTS
+        """From the facts, for the ways to verify that routes are crossed with."""
+        facts = request.facts
+        runtime = requirements.runtime(facts)
+        if request.checks[0].level in (Level.IMPORTS, Level.BUILD):
+            return cls(runtime, _NO_TESTS, seeds=_seeds(facts))
+        tools = (*runners.needed(request.checks), *runners.plugins(facts, request.checks))
+        tests = requirements.tests(facts)
+        named = requirements.names((*runtime.requirements, *tests.requirements))
+        missing = tuple(requirements.as_declared(facts, tool) for tool in tools if not runners.there(tool, named))
+        tests = replace(tests, requirements=(*tests.requirements, *missing))
         return cls(
-            runtime=requirements.runtime(request.facts),
-            tests=requirements.tests(request.facts, check.runner) if runs_tests else _NO_TESTS,
-            seeds=_seeds(request.facts),
+            runtime=runtime,
+            tests=tests,
+            tools=tools,
+            imports=undeclared(facts, named | requirements.names(missing)),
+            read=any(layout.files for layout in facts.tests),
+            seeds=_seeds(facts),
         )
 
     @classmethod
@@ -52,21 +73,28 @@ class Needs:
         needs = cls.of(request)
         if not any(requirements.fetched(text) for text in needs.texts):
             return (needs,)
-        return needs, cls(_released(needs.runtime), _released(needs.tests), needs.seeds, "+released", odds.RELEASED)
+        runtime, tests = _released(needs.runtime), _released(needs.tests)
+        return needs, replace(needs, runtime=runtime, tests=tests, tag="+released", kept=odds.RELEASED)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Every requirement, no two alike."""
         texts = tuple(dict.fromkeys((*self.runtime.requirements, *self.tests.requirements)))
-        named = {requirements.name_of(text) for text in texts}
+        named = requirements.names(texts)
         return texts + tuple(seed for seed in self.seeds if requirements.name_of(seed) not in named)
 
     @property
     def modes(self) -> tuple[tuple[Mode, float], ...]:
         """How the tests' needs are completed, with the odds kept, likeliest first."""
+        if not self.imports:
+            return (("plain", 1.0 if self.tests.declared or self.read else odds.UNDECLARED),)
         if self.tests.declared:
-            return ("plugins", 1.0), ("imports", odds.MORE_THAN_DECLARED)
-        return ("imports", odds.COMPLETED), ("plugins", odds.UNDECLARED)
+            return ("plain", 1.0), ("imports", odds.MORE_THAN_DECLARED)
+        return ("imports", odds.COMPLETED), ("plain", odds.UNDECLARED)
+
+    def completed(self, mode: Mode | None = None) -> tuple[Imported, ...]:
+        """The modules that a mode adds, by default the likeliest one."""
+        return self.imports if (mode or self.modes[0][0]) == "imports" else ()
 
 
 def _seeds(facts: Facts) -> tuple[str, ...]:

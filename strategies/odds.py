@@ -36,6 +36,10 @@ MORE_THAN_DECLARED = 0.6
 """Odds kept when imports complete what is declared already: most often it changes nothing, and a rival that differs
 more is worth more."""
 
+OLD_TEST_TOOLS = 0.9
+"""Odds kept for the oldest test tools that run on the interpreter, against those of the time by which it was well
+supported: suites of before pytest 5 break on it, and tools of before the interpreter have no wheels for it."""
+
 OTHER_BUILD_TOOLS = 0.5
 """Odds kept for build tools of the era that is the less likely one for that date."""
 
@@ -45,8 +49,9 @@ RELEASED = 0.8
 COMPILER = 0.9
 """Odds kept when compiled code must be built: the libraries that it needs are rarely declared."""
 
-OPTIONAL_LEFT_OUT = 0.75
-"""Odds kept when compiled code is optional and no compiler is there: some set-up scripts stumble over the fallback."""
+OPTIONAL_LEFT_OUT = 0.4
+"""Odds kept when compiled code is optional and no compiler is there: set-up scripts stumble over their own fallback
+(markupsafe 3.0.2), or leave out what the tests are about (pyyaml, setproctitle)."""
 
 OPTIONAL_BUILT = 0.95
 """Odds kept when it is optional and compilers are there."""
@@ -80,6 +85,8 @@ REQUIREMENT_SECONDS = 0.4
 BUILD_SECONDS = 3.0
 COMPILE_SECONDS = 40.0
 """For the project's compiled code."""
+SPEEDUP_SECONDS = 8.0
+"""For compiled code that can be left out: mostly a file or two that make things faster."""
 TEST_SECONDS = 20.0
 
 _YEAR_SECONDS = 365.25 * 86400

@@ -46,13 +46,9 @@ def required(facts: Facts) -> tuple[Extension, ...]:
 
 
 def compilers(facts: Facts) -> tuple[str, ...]:
-    """System packages that build the required extensions; empty when there are none."""
-    return _for(required(facts))
-
-
-def all_compilers(facts: Facts) -> tuple[str, ...]:
-    """System packages that build the optional extensions too."""
-    return _for(facts.extensions)
+    """System packages that build the project's compiled code, optional code included; empty when there is none."""
+    names = {name for one in facts.extensions for name in COMPILER_PACKAGES.get(one.language, PLAIN_COMPILER)}
+    return tuple(sorted({*names, "pkg-config"})) if names else ()
 
 
 def tools(facts: Facts) -> tuple[str, ...]:
@@ -90,8 +86,3 @@ def target(extras: tuple[str, ...], *, in_place: bool) -> str:
     """The argument that names the project for an installer, `-e` included when `in_place`."""
     suffix = f"[{','.join(sorted(extras))}]" if extras else ""
     return f"-e '.{suffix}'" if in_place else f"'.{suffix}'"
-
-
-def _for(extensions: tuple[Extension, ...]) -> tuple[str, ...]:
-    names = {name for one in extensions for name in COMPILER_PACKAGES.get(one.language, PLAIN_COMPILER)}
-    return tuple(sorted({*names, "pkg-config"})) if names else ()

@@ -36,7 +36,7 @@ class Wanted:
     extras: tuple[str, ...] = ()
     """The project's own extras that were taken, to be asked for when it is installed."""
     declared: bool = True
-    """Whether the project says so itself; otherwise it is no more than the test runner."""
+    """Whether the project says so itself."""
 
 
 def name_of(requirement: str) -> str:
@@ -74,12 +74,25 @@ def runtime(facts: Facts) -> Wanted:
     return Wanted(_expanded(facts, declared), "declared run-time requirements", _evidence(declared))
 
 
-def tests(facts: Facts, runner: str) -> Wanted:
-    """What the tests need besides, from the strongest source that says anything, and the runner itself."""
+def tests(facts: Facts) -> Wanted:
+    """What is declared for the tests, by the strongest source that says anything."""
     for found in _sources(facts):
         if found.requirements or found.extras:
-            return _with_runner(found, runner)
-    return _with_runner(Wanted((), "no test requirements are declared", declared=False), runner)
+            return found
+    return Wanted((), "no test requirements are declared", declared=False)
+
+
+def names(requirements: Iterable[str]) -> frozenset[str]:
+    """The normalised distribution names of requirements."""
+    return frozenset(map(name_of, requirements)) - {""}
+
+
+def as_declared(facts: Facts, requirement: str) -> str:
+    """The requirement as some group of the project states it, else as it is given."""
+    if name_of(requirement) != requirement:
+        return requirement
+    stated = (d.requirement for d in facts.dependencies if name_of(d.requirement) == requirement)
+    return next((text for text in stated if not fetched(text)), requirement)
 
 
 def by_git(facts: Facts) -> bool:
@@ -156,12 +169,6 @@ def _taken(facts: Facts, chosen: list[Dependency], what: str) -> Wanted:
     why = f"{what} {', '.join(label.partition(':')[2] or label for label in labels)}"
     requirements = tuple(text for text in _expanded(facts, chosen) if name_of(text) not in _TOOLING)
     return Wanted(requirements, why, _evidence(chosen), extras=extras)
-
-
-def _with_runner(wanted: Wanted, runner: str) -> Wanted:
-    names = {name_of(text) for text in wanted.requirements}
-    missing = ("pytest",) if runner == "pytest" and "pytest" not in names else ()
-    return Wanted((*wanted.requirements, *missing), wanted.why, wanted.evidence, wanted.extras, wanted.declared)
 
 
 def _of(facts: Facts, group: str) -> list[Dependency]:

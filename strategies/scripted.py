@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 from specbuild.recipe import UV, Step, StepKind
 from specbuild.strategies import project, steps
-from specbuild.strategies.completion import Mode, complete
+from specbuild.strategies.completion import complete
 from specbuild.strategies.contract import Request
 from specbuild.strategies.declared import newest_steps
-from specbuild.strategies.needs import Needs
+from specbuild.strategies.needs import Mode, Needs
 from specbuild.strategies.shell_lines import Translated
 
 
 def scripted_steps(
-    request: Request, script: Translated, title: str, *, env: Iterable[tuple[str, str]] = (), mode: Mode = "plugins"
+    request: Request, script: Translated, title: str, *, env: Iterable[tuple[str, str]] = (), mode: Mode = "plain"
 ) -> tuple[Step, ...]:
     """The lines as they stand, with pip in the project's environment; without any, what is declared.
 
@@ -37,5 +37,5 @@ def scripted_steps(
             kind=StepKind.BUILD,
             env=version,
         ),
-        complete(mode),
+        *complete(needs.completed(mode)),
     )

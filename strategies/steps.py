@@ -21,6 +21,9 @@ BASICS = ("ca-certificates", "python3", "python3-venv", "tzdata")
 """An interpreter and what its standard library takes for granted: trusted certificates and the time zones."""
 
 _UV_ENV = (*ACTIVE, ("UV_LINK_MODE", "copy"), ("UV_NO_PROGRESS", "1"), ("UV_PYTHON_DOWNLOADS", "never"))
+_UV_ALONE = (("UV_NO_CONFIG", "1"),)
+"""uv as an installer alone: settings that developers keep for their own uv may refuse this one (`required-version`).
+What the host says of indexes comes by variables and holds."""
 
 _INSTALL = "apt-get install -y -qq --no-install-recommends"
 _APT_ENV = (("DEBIAN_FRONTEND", "noninteractive"),)
@@ -70,14 +73,22 @@ def toolchain() -> Step:
     return Step(kind=StepKind.TOOLCHAIN, run=run, title=f"install uv {UV_VERSION}", cwd="/", env=env, caches=("pip",))
 
 
-def uv(run: str, title: str, *, kind: StepKind = StepKind.DEPENDENCIES, env: Iterable[tuple[str, str]] = ()) -> Step:
-    """A Step of uv commands inside the source tree.
+def uv(
+    run: str,
+    title: str,
+    *,
+    kind: StepKind = StepKind.DEPENDENCIES,
+    env: Iterable[tuple[str, str]] = (),
+    settings: bool = False,
+) -> Step:
+    """A Step of uv commands inside the source tree, without uv's own `settings` of the project unless they are asked.
 
     Builds of the tree itself must keep out of the shared cache: uv names them by path and modification time, and the
     path is the same in every sandbox. They say `--no-cache`.
     """
     caches = () if kind is StepKind.BUILD else ("uv",)
-    return Step(kind=kind, run=run, title=title, env=(*_UV_ENV, *env), caches=caches)
+    alone = () if settings else _UV_ALONE
+    return Step(kind=kind, run=run, title=title, env=(*_UV_ENV, *alone, *env), caches=caches)
 
 
 def end_of(moment: datetime) -> str:

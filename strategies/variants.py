@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from specbuild.recipe import UV, Step, StepKind
 from specbuild.repo.facts import Evidence, Facts
 from specbuild.strategies import odds, project, steps
-from specbuild.strategies.completion import Mode
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.contract import Candidate, Request
+from specbuild.strategies.imported import Imported
 from specbuild.strategies.interpreters import Site
-from specbuild.strategies.needs import Needs
+from specbuild.strategies.needs import Mode, Needs
+from specbuild.strategies.runners import CROSSED
 
 NOTES = "/opt/specbuild"
 """Where files lie that one command makes for another."""
+
+_NAMED = 4
+"""Modules that a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Variant:
     odds: float
     reason: str
     inside: tuple[Step, ...]
-    mode: Mode = "plugins"
+    mode: Mode = "plain"
     primary: bool = False
     """Whether it is the likeliest of its strategy on its base, which is worth rivals that differ in little else."""
     sources: bool = False
@@ -35,36 +39,59 @@ class Variant:
 
 
 def crossed(request: Request, needs: Needs, variant: Variant) -> Iterator[Candidate]:
-    """The variant without and with compilers, whichever can pay, crossed with the Checks."""
-    suffix = "+imports" if variant.mode == "imports" else ""
-    reason = f"{variant.reason}, completed by what the test files import" if suffix else variant.reason
+    """The variant with and without compilers, whichever can pay, crossed with the Checks."""
+    modules = needs.completed(variant.mode)
+    reason = variant.reason
+    reason += f", completed by what the test files import ({_some(modules)})" if modules else ""
     reason += ", releases in place of what is fetched from elsewhere" if needs.tag else ""
-    for tag, packages, kept in _compilers(request.facts, variant):
+    for rank, built in enumerate(_compilers(request.facts, variant)):
         route = Route(
-            name=variant.name + needs.tag + suffix + tag,
+            name=variant.name + needs.tag + ("+imports" if modules else "") + built.tag,
             site=variant.site,
-            odds=variant.odds * kept * needs.kept,
-            reason=f"{reason}{', with compilers' if tag else ''}; for the tests: {needs.tests.why}",
+            odds=variant.odds * built.kept * needs.kept,
+            reason=f"{reason}{built.why}; for the tests: {needs.tests.why}",
             inside=variant.inside,
-            packages=(*packages, *project.tools(request.facts)),
-            requirements=len(needs.texts),
-            evidence=_evidence(request.facts, needs, packages),
+            packages=(*built.packages, *project.tools(request.facts)),
+            requirements=len(needs.texts) + len(modules),
+            evidence=_evidence(request.facts, needs, built.packages),
         )
-        yield from candidates(request, route, checks=2 if variant.primary and not tag else 1)
+        yield from candidates(request, route, checks=CROSSED if variant.primary and not rank else 1)
 
 
-def _compilers(facts: Facts, variant: Variant) -> Iterator[tuple[str, tuple[str, ...], float]]:
-    """Suffix of the name, system packages, odds kept."""
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What is there to compile with, and what that does to the odds."""
+
+    tag: str
+    packages: tuple[str, ...]
+    kept: float
+    why: str = ""
+
+
+def _compilers(facts: Facts, variant: Variant) -> Iterator[_Built]:
+    """The likeliest first."""
+    packages, what = project.compilers(facts), _code(facts)
     if project.required(facts):
-        yield "", project.compilers(facts), odds.COMPILER
+        yield _Built("", packages, odds.COMPILER, f", with compilers for {what}")
     elif facts.extensions:
-        yield "", (), odds.OPTIONAL_LEFT_OUT
+        yield _Built("+compiler", packages, odds.OPTIONAL_BUILT, f", with compilers for {what}, which may be left out")
         if variant.primary:
-            yield "+compiler", project.all_compilers(facts), odds.OPTIONAL_BUILT
+            yield _Built("", (), odds.OPTIONAL_LEFT_OUT, f", without compilers, {what} being left out")
     else:
-        yield "", (), 1.0
+        yield _Built("", (), 1.0)
         if variant.primary and variant.sources:
-            yield "+compiler", project.PLAIN_COMPILER, odds.SOURCES_COMPILED
+            yield _Built("+compiler", project.PLAIN_COMPILER, odds.SOURCES_COMPILED, ", with compilers")
+
+
+def _code(facts: Facts) -> str:
+    """The compiled code of the project, in words."""
+    languages = " and ".join(dict.fromkeys(extension.language for extension in facts.extensions))
+    return f"the {languages} code of {facts.extensions[0].evidence.file}" if facts.extensions else ""
+
+
+def _some(modules: tuple[Imported, ...]) -> str:
+    names = [one.module for one in modules[:_NAMED]]
+    return ", ".join(names) + (", …" if len(modules) > _NAMED else "")
 
 
 def _evidence(facts: Facts, needs: Needs, packages: tuple[str, ...]) -> tuple[Evidence, ...]:

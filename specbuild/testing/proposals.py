@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Literal
 
 from specbuild.recipe import BaseRef, Check, Level, Step, StepKind
-from specbuild.repo.facts import Dependency, Evidence, Fact, Facts
+from specbuild.repo.facts import Dependency, Evidence, Fact, Facts, TestLayout, TestNeed
 from specbuild.strategies.contract import Candidate, Request
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
@@ -32,6 +33,16 @@ def needs(requirement: str, group: str = "", *, pinned: bool = False) -> Depende
     return Dependency(
         requirement=requirement, group=group, pinned=pinned, evidence=Evidence(file="pyproject.toml", line=9)
     )
+
+
+def uses(name: str, kind: Literal["option", "plugin", "marker", "fixture", "import"] = "import") -> TestNeed:
+    """Something that the tests use."""
+    return TestNeed(kind=kind, name=name, evidence=Evidence(file="tests/test_x.py", line=2))
+
+
+def layout(runner: str = "pytest", files: int = 3) -> TestLayout:
+    """Tests in a folder `tests`."""
+    return TestLayout(runner=runner, paths=("tests",), files=files)
 
 
 def check(runner: str = "pytest", level: Level = Level.TESTS) -> Check:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from specbuild.recipe import Level, StepKind
+import pytest
+
+from specbuild.recipe import Check, Level, StepKind
 from specbuild.repo.facts import Evidence, Extension, Facts, TestEnv
 from specbuild.strategies import propose
 from specbuild.testing.proposals import (
@@ -14,11 +16,13 @@ from specbuild.testing.proposals import (
     check,
     commands,
     fact,
+    layout,
     names,
     needs,
     pick,
     request,
     revision,
+    uses,
 )
 
 MODERN = Facts(
@@ -29,6 +33,8 @@ MODERN = Facts(
     requires_python=fact(">=3.9"),
     classifier_pythons=(fact("3.11"), fact("3.12")),
     dependencies=(needs("idna>=2"), needs("pytest>=7", "extra:test"), needs("trustme", "extra:test")),
+    tests=(layout(),),
+    test_needs=(uses("idna"), uses("yaml"), uses("nosuch_a")),
     revision_date=revision(2024, 5, 1),
 )
 
@@ -53,7 +59,6 @@ def test_steps_come_in_canonical_order() -> None:
         StepKind.SOURCE,
         StepKind.DEPENDENCIES,
         StepKind.BUILD,
-        StepKind.DEPENDENCIES,
     ]
 
 
@@ -63,11 +68,10 @@ def test_candidates_of_one_base_share_their_first_checkpoints() -> None:
     assert len(prefixes) == 1
 
 
-def test_rivals_that_differ_in_the_last_step_share_all_but_the_last_checkpoint() -> None:
+def test_a_rival_that_adds_what_is_imported_shares_all_other_checkpoints() -> None:
     candidates = propose(request(MODERN))
     plain, completed = pick(candidates, "declared"), pick(candidates, "declared+imports")
-    assert plain.recipe.checkpoints[:-1] == completed.recipe.checkpoints[:-1]
-    assert plain.recipe.checkpoints[-1] != completed.recipe.checkpoints[-1]
+    assert plain.recipe.checkpoints == completed.recipe.checkpoints[:-1]
 
 
 def test_requirements_of_run_time_and_tests_are_installed_together() -> None:
@@ -105,7 +109,14 @@ def test_an_old_project_gets_a_rival_of_the_time_of_its_interpreter() -> None:
     install = candidate.recipe.steps[3].run
     assert "--exclude-newer 2021-07-03T00:00:00Z" in install
     assert "pip compile" not in install
-    assert len([name for name in names(propose(request(MODERN))) if name.startswith("declared@")]) == 3
+    assert "2023" not in str(names(propose(request(MODERN))))
+
+
+def test_an_old_project_gets_a_rival_with_the_oldest_test_tools_that_run() -> None:
+    on_39, on_311 = (propose(request(OLD, base)) for base in (BULLSEYE, BOOKWORM))
+    assert "--exclude-newer 2018-05-03T00:00:00Z" in pick(on_39, "declared@2018-05-02+old-tests").recipe.steps[3].run
+    assert "--exclude-newer 2021-05-06T00:00:00Z" in pick(on_311, "declared@2018-05-02+old-tests").recipe.steps[3].run
+    assert "+old-tests" not in str(names(propose(request(MODERN))))
 
 
 def test_setuptools_that_cannot_make_editable_installs_is_not_asked_for_one() -> None:
@@ -140,6 +151,7 @@ def test_undeclared_test_requirements_are_taken_from_the_imports_first() -> None
     candidates = propose(request(facts), only=["declared"])
     assert names(candidates)[0] == "declared@2024-05-01+imports"
     assert "no test requirements are declared" in candidates[0].reason
+    assert "completed by what the test files import (yaml, nosuch_a)" in candidates[0].reason
 
 
 def test_required_extensions_bring_compilers_of_their_language() -> None:
@@ -153,8 +165,19 @@ def test_required_extensions_bring_compilers_of_their_language() -> None:
 def test_optional_extensions_are_tried_with_and_without_compilers() -> None:
     extension = Extension(language="c", optional=True, evidence=Evidence(file="setup.py"))
     candidates = propose(request(MODERN.model_copy(update={"extensions": (extension,)})))
-    assert "gcc" not in commands(pick(candidates, "declared"))
-    assert "gcc" in commands(pick(candidates, "declared+compiler"))
+    plain, built = pick(candidates, "declared"), pick(candidates, "declared+compiler")
+    assert "gcc" not in commands(plain)
+    assert "gcc" in commands(built)
+    assert "the c code of setup.py" in plain.reason
+    assert candidates.index(built) < candidates.index(plain)
+
+
+def test_the_likeliest_route_with_compilers_is_tried_with_the_second_check_too() -> None:
+    extension = Extension(language="c", optional=True, evidence=Evidence(file="setup.py"))
+    facts = MODERN.model_copy(update={"extensions": (extension,)})
+    candidates = propose(request(facts, checks=(check("pytest"), check("unittest"))))
+    assert names(candidates).count("declared+compiler") == 2
+    assert names(candidates).count("declared") == 1
 
 
 def test_a_backend_that_compiles_at_import_is_not_installed_in_place() -> None:
@@ -187,10 +210,57 @@ def test_the_second_way_to_verify_shares_every_step() -> None:
 
 def test_no_runner_is_installed_where_tests_are_not_run_by_it() -> None:
     facts = MODERN.model_copy(update={"dependencies": (needs("idna"),)})
-    unittest = pick(propose(request(facts, checks=(check("unittest"),))), "declared")
+    unittest = pick(propose(request(facts, checks=(check("unittest"), check("django")))), "declared")
     imports = pick(propose(request(facts, checks=(check("imports", Level.IMPORTS),))), "declared")
     assert "pytest" not in unittest.recipe.steps[3].run
     assert "pytest" not in imports.recipe.steps[3].run
+
+
+@pytest.mark.parametrize(
+    ("checks", "expected"),
+    [
+        ((check("collect"),), ["pytest"]),
+        ((check("unittest"), check("pytest")), ["pytest"]),
+        ((check("unittest"), check("django"), check("pytest")), []),
+        ((check("trial"),), ["twisted"]),
+        ((check("nose"),), ['nose; python_version < "3.10"', 'pynose; python_version >= "3.10"']),
+        ((check("pytest").model_copy(update={"runner": "command"}),), ["pytest"]),
+    ],
+)
+def test_runners_of_the_checks_that_are_crossed_are_installed(checks: tuple[Check, ...], expected: list[str]) -> None:
+    facts = MODERN.model_copy(update={"dependencies": (needs("idna"),), "test_needs": ()})
+    install = pick(propose(request(facts, checks=checks)), "declared").recipe.steps[3].run
+    assert shlex.split(install)[3:] == ["idna", *expected]
+
+
+def test_what_configuration_and_fixtures_demand_joins_the_test_requirements() -> None:
+    demands = (
+        uses("pytest-cov", "option"),
+        uses("pytest-mock", "fixture"),
+        uses("pytest-cov>=4", "plugin"),
+        uses("trustme", "plugin"),
+    )
+    dependencies = (*MODERN.dependencies, needs("pytest-mock>3", "group:dev"))
+    facts = MODERN.model_copy(update={"test_needs": demands, "dependencies": dependencies})
+    for name in ("declared", "declared@2024-05-01"):
+        install = pick(propose(request(facts)), name).recipe.steps[3].run
+        assert shlex.split(install)[-5:] == ["idna>=2", "pytest>=7", "trustme", "pytest-cov>=4", "pytest-mock>3"]
+    unittest = pick(propose(request(facts, checks=(check("unittest"),))), "declared")
+    assert "pytest-cov" not in commands(unittest)
+
+
+def test_imports_are_installed_one_by_one_under_the_same_date() -> None:
+    candidate = pick(propose(request(MODERN)), "declared@2024-05-01+imports")
+    wants = candidate.recipe.steps[-1].run.splitlines()
+    assert wants[-2:] == ["want yaml pyyaml", "want nosuch_a nosuch-a"]
+    assert "--exclude-newer 2024-05-02T00:00:00Z" in wants[1]
+    assert "could not be had" in wants[1]
+
+
+def test_where_nothing_else_is_imported_there_is_no_rival_for_it() -> None:
+    facts = MODERN.model_copy(update={"dependencies": (needs("idna>=2"),), "test_needs": (uses("idna"),)})
+    assert not [name for name in names(propose(request(facts))) if "+imports" in name]
+    assert pick(propose(request(facts)), "declared").prior == pick(propose(request(MODERN)), "declared").prior
 
 
 def test_lowest_versions_are_tried_where_lower_bounds_are_declared() -> None:

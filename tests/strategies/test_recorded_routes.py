@@ -17,6 +17,7 @@ from specbuild.testing.proposals import (
     pick,
     request,
     revision,
+    uses,
 )
 
 FACTS = Facts(
@@ -59,6 +60,18 @@ def test_a_uv_lock_is_followed_before_all_else_and_never_changed() -> None:
     assert all("--frozen" in step.run for step in syncs)
     assert [step.kind for step in syncs] == [StepKind.DEPENDENCIES, StepKind.BUILD]
     assert ("UV_PROJECT_ENVIRONMENT", "/opt/venv") in syncs[0].env
+
+
+def test_what_a_lock_lacks_of_the_test_tools_is_added() -> None:
+    facts = with_lock("uv", "uv.lock").model_copy(update={"test_needs": (uses("pytest-cov", "option"),)})
+    last = pick(propose(request(facts)), "locked:uv").recipe.steps[-1]
+    assert last.run.endswith("pip install pytest pytest-cov")
+
+
+def test_only_locks_of_uv_are_read_with_the_projects_settings_of_uv() -> None:
+    steps = pick(propose(request(with_lock("uv", "uv.lock"))), "locked:uv").recipe.steps
+    assert [("UV_NO_CONFIG", "1") in step.env for step in steps[3:]] == [False, False, True]
+    assert ("UV_NO_CONFIG", "1") in pick(propose(request(FACTS)), "declared").recipe.steps[3].env
 
 
 def test_extras_that_may_conflict_have_a_rival_without_them() -> None:

@@ -47,7 +47,6 @@ def test_only_strategies_with_the_given_prefix_are_kept() -> None:
     assert set(names(propose(request(FACTS), only=["debian"]))) == {"debian-packages"}
     assert set(names(propose(request(FACTS), only=["declared@2024"]))) == {
         "declared@2024-01-01",
-        "declared@2024-01-01+imports",
         "declared@2024-01-01+old-build",
     }
 
