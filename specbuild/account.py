@@ -31,8 +31,8 @@ def timeline(executions: Iterable[Execution]) -> tuple[TimelineEntry, ...]:
             end=round(execution.end, 3),
             outcome=execution.outcome,
             candidates=execution.candidates,
-            cpu_seconds=round(_cpu(execution), 3),
-            written_bytes=_written(execution),
+            cpu_seconds=round(execution.cpu_seconds, 3),
+            written_bytes=execution.written_bytes,
         )
         for execution in executions
     )
@@ -45,11 +45,11 @@ def waste(result: RaceResult) -> Waste:
     lost = [execution for execution in result.executions if execution.key not in path]
     return Waste(
         winner_seconds=round(sum(e.end - e.start for e in won), 3),
-        winner_cpu_seconds=round(sum(map(_cpu, won)), 3),
-        winner_bytes=sum(map(_written, won)),
+        winner_cpu_seconds=round(sum(e.cpu_seconds for e in won), 3),
+        winner_bytes=sum(e.written_bytes for e in won),
         loser_seconds=round(sum(e.end - e.start for e in lost), 3),
-        loser_cpu_seconds=round(sum(map(_cpu, lost)), 3),
-        loser_bytes=sum(map(_written, lost)),
+        loser_cpu_seconds=round(sum(e.cpu_seconds for e in lost), 3),
+        loser_bytes=sum(e.written_bytes for e in lost),
     )
 
 
@@ -115,11 +115,3 @@ def _hint(failed: Execution) -> str:
             "`--test-command` how they are run"
         )
     return f"the whole output is in {failed.log}" if failed.log else ""
-
-
-def _cpu(execution: Execution) -> float:
-    return execution.completed.cpu_seconds if execution.completed else 0.0
-
-
-def _written(execution: Execution) -> int:
-    return execution.completed.written_bytes if execution.completed else 0

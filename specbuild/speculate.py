@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
 from specbuild.events import CandidateEnded, Notice, Reporter, StepEnded, StepOutput, StepStarted, Verified
 from specbuild.recipe import BaseRef, Check, Step
-from specbuild.sandbox.contract import Backend, Checkpoint, Completed, End, Limits, LineSink, Sandbox
+from specbuild.sandbox.contract import Backend, Checkpoint, Completed, End, Limits, LineSink, Sandbox, Spent
 from specbuild.scheduler import choose, cpu_weights
 from specbuild.tree import Edge, Entry, RecipeState, Tree, Work
 from specbuild.verify.verdict import Verdict
@@ -65,6 +65,9 @@ class Execution:
     end: float
     outcome: Outcome
     candidates: tuple[str, ...]
+    cpu_seconds: float = 0.0
+    """What its Commands have used, cancelled ones too; zero for bases, which are made once for all races."""
+    written_bytes: int = 0
     completed: Completed | None = None
     verdict: Verdict | None = None
     error: str = ""
@@ -147,6 +150,8 @@ class _Race:
         self._changed = anyio.Event()
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._sandboxes: dict[str, tuple[Sandbox, int]] = {}
+        self._forks: dict[str, Sandbox] = {}
+        """The last fork for each edge whose execution is not written down yet."""
         self._checkpoints: dict[str, Checkpoint] = {}
         self._executions: list[Execution] = []
         self._tries: dict[str, int] = {}
@@ -298,6 +303,7 @@ class _Race:
         parent = self._checkpoints[edge.parent or ""]
         async with self._backend.fork(parent, limits=replace(self._limits, cpu_weight=weight)) as sandbox:
             self._sandboxes[edge.key] = (sandbox, weight)
+            self._forks[edge.key] = sandbox
             try:
                 yield sandbox
             finally:
@@ -336,6 +342,8 @@ class _Race:
         error: str = "",
         log: Path | None = None,
     ) -> Execution:
+        fork = self._forks.pop(edge.key, None)
+        spent = fork.spent if fork else Spent()
         return Execution(
             key=edge.key,
             work=edge.work,
@@ -343,6 +351,8 @@ class _Race:
             end=self.now(),
             outcome=outcome,
             candidates=self._needers[edge.key],
+            cpu_seconds=spent.cpu_seconds,
+            written_bytes=spent.written_bytes,
             completed=completed,
             verdict=verdict,
             error=error,
@@ -379,8 +389,8 @@ class _Race:
                 exit_code=completed.exit_code if completed else None,
                 end=completed.end.value if completed else "",
                 seconds=done.end - done.start,
-                cpu_seconds=completed.cpu_seconds if completed else 0.0,
-                written_bytes=completed.written_bytes if completed else 0,
+                cpu_seconds=done.cpu_seconds,
+                written_bytes=done.written_bytes,
                 note=done.error or ("reused" if done.outcome == "reused" else completed.note if completed else ""),
                 log=str(done.log) if done.log else None,
             )

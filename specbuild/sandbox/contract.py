@@ -101,6 +101,24 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What the Commands of a Sandbox have used."""
+
+    cpu_seconds: float = 0.0
+    written_bytes: int = 0
+    """Growth of the Sandbox's layer by Commands, in bytes; what they have removed again is not counted."""
+    peak_memory_bytes: int | None = None
+    """The highest of any Command; None where it is not counted."""
+
+    def plus(self, cpu_seconds: float, written_bytes: int, peak_memory_bytes: int | None) -> Spent:
+        """With one Command more."""
+        peaks = [peak for peak in (self.peak_memory_bytes, peak_memory_bytes) if peak is not None]
+        return Spent(
+            self.cpu_seconds + cpu_seconds, self.written_bytes + max(0, written_bytes), max(peaks, default=None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """An immutable filesystem state in a backend's store."""
 
@@ -166,6 +184,14 @@ class Sandbox(Protocol):
     @property
     def parent(self) -> Checkpoint:
         """The state it was forked from."""
+        ...
+
+    @property
+    def spent(self) -> Spent:
+        """What its Commands have used, however they ended: by themselves, at a limit, or cancelled.
+
+        A Command counts from its end on. Can be asked for after the `async with`, too.
+        """
         ...
 
     async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:

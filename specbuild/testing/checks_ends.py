@@ -104,6 +104,33 @@ async def a_cancelled_command_is_gone_before_run_returns(trial: Trial) -> None:
         assert await out(box, "echo still usable") == "still usable"
 
 
+async def what_a_cancelled_command_has_used_is_counted(trial: Trial) -> None:
+    busy = "head -c 3000000 /dev/zero > /written; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo up; sleep $1"
+    async with trial.fork() as box:
+        assert box.spent.cpu_seconds == 0.0
+        started = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: box.run(shell(busy, new_marker()), on_line=lambda _: started.set()))
+            await started.wait()
+            group.cancel_scope.cancel()
+        cancelled = box.spent
+        assert cancelled.cpu_seconds > 0.01
+        assert 3_000_000 <= cancelled.written_bytes < 5_000_000
+    assert box.spent == cancelled
+
+
+async def what_is_spent_is_the_sum_of_all_commands(trial: Trial) -> None:
+    async with trial.fork() as box:
+        done = [
+            await attempt(box, "head -c 2000000 /dev/zero > /first; exit 3"),
+            await box.run(shell("head -c 1000000 /dev/zero > /second; sleep 60", timeout=0.5)),
+            await attempt(box, "rm /first"),
+        ]
+    assert abs(box.spent.cpu_seconds - sum(one.cpu_seconds for one in done)) < 0.001
+    assert box.spent.written_bytes == sum(one.written_bytes for one in done)
+    assert (box.spent.peak_memory_bytes or 0) == max(one.peak_memory_bytes or 0 for one in done)
+
+
 async def cancelling_at_any_moment_leaves_nothing(trial: Trial) -> None:
     marker = new_marker()
     async with trial.session() as (backend, base):
@@ -270,6 +297,8 @@ CHECKS: tuple[Check, ...] = (
     output_breaks_the_silence,
     cancelling_ends_everything,
     a_cancelled_command_is_gone_before_run_returns,
+    what_a_cancelled_command_has_used_is_counted,
+    what_is_spent_is_the_sum_of_all_commands,
     cancelling_at_any_moment_leaves_nothing,
     cancelling_a_freeze_leaves_all_or_nothing,
     an_exception_discards_the_sandbox,

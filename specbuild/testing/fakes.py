@@ -31,6 +31,7 @@ from specbuild.sandbox.contract import (
     LineSink,
     Probe,
     Sandbox,
+    Spent,
 )
 from specbuild.verify.verdict import Verdict
 
@@ -75,6 +76,8 @@ class FakeSandbox:
         self.id = name
         self.files: dict[str, bytes] = dict(backend.files[parent.key])
         self.weight = 100
+        self.spent = Spent()
+        """What its commands have used; CPU time is as long as they ran."""
 
     @property
     def parent(self) -> Checkpoint:
@@ -84,8 +87,13 @@ class FakeSandbox:
     async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
         """Do what the script says of the last word of `command`."""
         behaviour = self._backend.script(command.argv[-1], self.files)
-        with self._backend.running(command.argv[-1]):
-            await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(behaviour.seconds))
+        began, written = anyio.current_time(), 0
+        try:
+            with self._backend.running(command.argv[-1]):
+                await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(behaviour.seconds))
+            written = sum(map(len, behaviour.writes.values()))
+        finally:
+            self.spent = self.spent.plus(anyio.current_time() - began, written, None)
         if behaviour.breaks:
             raise SandboxError(behaviour.breaks)
         for line in behaviour.output:
@@ -98,7 +106,7 @@ class FakeSandbox:
             seconds=behaviour.seconds,
             cpu_seconds=behaviour.seconds,
             peak_memory_bytes=None,
-            written_bytes=sum(map(len, behaviour.writes.values())),
+            written_bytes=written,
             tail="\n".join(behaviour.output),
             log=None,
         )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specbuild.account import waste
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
 from specbuild.events import CandidateEnded, Notice, StepEnded, StepStarted
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
@@ -90,6 +91,22 @@ def test_the_first_verified_leaf_wins_although_a_better_ranked_rival_hangs() -> 
     assert raced.backend.open == 0
     assert raced.backend.active == set()
     assert raced.result.seconds == pytest.approx(2.0)
+
+
+def test_what_cancelled_steps_and_checks_have_used_is_accounted_for() -> None:
+    raced = Raced(
+        [entry("hangs", recipe("hang"), prior=0.9), entry("works", recipe("install"), prior=0.2, order=1)],
+        {"hang": Behaviour(hangs=True), "install": Behaviour(seconds=3, writes={"/lib": b"12345"})},
+    )
+    (cancelled,) = (done for done in raced.result.executions if done.outcome == "cancelled")
+    assert cancelled.completed is None
+    assert cancelled.cpu_seconds == pytest.approx(4.0)
+    cost = waste(raced.result)
+    assert cost.loser_cpu_seconds == pytest.approx(4.0)
+    assert cost.winner_cpu_seconds == pytest.approx(3.0 + 1.0), "the step and its check"
+    assert (cost.winner_bytes, cost.loser_bytes) == (5, 0)
+    told = {event.node: event.cpu_seconds for event in raced.recorder.events if isinstance(event, StepEnded)}
+    assert told[cancelled.key] == pytest.approx(4.0)
 
 
 def test_a_shared_prefix_runs_once() -> None:

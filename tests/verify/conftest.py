@@ -18,7 +18,7 @@ from anyio.streams.text import TextReceiveStream
 
 from specbuild.recipe import SOURCE_DIR, VENV_DIR, Check, Level, Step
 from specbuild.repo.facts import Facts, TestLayout
-from specbuild.sandbox.contract import Checkpoint, Command, Completed, End, LineSink
+from specbuild.sandbox.contract import Checkpoint, Command, Completed, End, LineSink, Spent
 from specbuild.verify import Verdict, checks_for, verify
 
 
@@ -28,6 +28,7 @@ class LocalSandbox:
     def __init__(self, root: Path, environment: Path) -> None:
         self.id = root.name
         self.parent = Checkpoint(key="local", parent=None, depth=1, size_bytes=0)
+        self.spent = Spent()
         self.root = root
         for name in ("repo", "tmp"):
             (root / name).mkdir(parents=True, exist_ok=True)

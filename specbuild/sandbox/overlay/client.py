@@ -41,6 +41,8 @@ class Call:
         self._helper = helper
         self._sock = sock
         self._open = True
+        self.last: wire.Message = {}
+        """What was answered after `end`, if anything was."""
 
     async def answer(self) -> wire.Message:
         """Wait for it. Raises SandboxError when the helper died, WorkError when the work failed."""
@@ -69,7 +71,9 @@ class Call:
         with anyio.move_on_after(_END_WITHIN, shield=True):
             while not gone:
                 await anyio.wait_readable(self._sock)
-                gone = wire.receive(self._sock) is None
+                received = wire.receive(self._sock)
+                gone = received is None
+                self.last = received[0] if received else self.last
         self.close()
         return gone
 

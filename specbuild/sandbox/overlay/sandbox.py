@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from specbuild.errors import SandboxError, StoreError
-from specbuild.sandbox.contract import Checkpoint, Command, Completed, End, Limits, LineSink
+from specbuild.sandbox.contract import Checkpoint, Command, Completed, End, Limits, LineSink, Spent
 from specbuild.sandbox.limits import Controller, Group, rlimits
 from specbuild.sandbox.overlay import binds, helper, isolation, wire, workers
 from specbuild.sandbox.overlay.client import Call, HelperClient, WorkError
@@ -26,6 +26,8 @@ FROZEN = "frozen already"
 BROKEN = "broken: a process of it could not be killed"
 DRAIN_WITHIN = 5.0
 """Seconds to read what dead processes have left in the pipe."""
+MEASURE_WITHIN = 2.0
+"""Seconds to find out how much a cancelled Command has written; after that it counts as nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class OverlaySandbox:
         self._bytes = 0
         self._busy = ""
         self._group: Group | None = None
+        self._spent = Spent()
         self.mount_seconds: float | None = None
         """How long the mount for the last Command took."""
 
@@ -69,6 +72,11 @@ class OverlaySandbox:
     def parent(self) -> Checkpoint:
         """The state it was forked from."""
         return self._layer.checkpoint
+
+    @property
+    def spent(self) -> Spent:
+        """What its Commands have used."""
+        return self._spent
 
     @property
     def used_up(self) -> bool:
@@ -129,20 +137,32 @@ class OverlaySandbox:
             call.close()
             self.mount_seconds = reply["mount_seconds"]
             seconds = time.monotonic() - started
-            before, self._bytes = self._bytes, await self._measure()
+            use = self._count(group, reply, await self._growth())
             end, code, note = _verdict(reply, watch, group, output.tail)
-            usage = group.usage()
             return Completed(
                 end=end,
                 exit_code=code,
                 seconds=seconds,
-                cpu_seconds=reply["cpu_seconds"] if usage.cpu_seconds is None else usage.cpu_seconds,
-                peak_memory_bytes=usage.peak_memory_bytes or reply["peak_memory_bytes"],
-                written_bytes=max(0, self._bytes - before),
+                cpu_seconds=use.cpu_seconds,
+                peak_memory_bytes=use.peak_memory_bytes,
+                written_bytes=use.written_bytes,
                 tail=output.tail,
                 log=log,
                 note=note,
             )
+
+    async def _growth(self) -> int:
+        """Bytes that the layer has grown by since it was last measured; below zero when it has shrunk."""
+        before, self._bytes = self._bytes, await self._measure()
+        return self._bytes - before
+
+    def _count(self, group: Group, reply: wire.Message, written: int) -> Spent:
+        """What one Command has used; counted in `spent` from now on."""
+        usage = group.usage()
+        cpu = reply.get("cpu_seconds", 0.0) if usage.cpu_seconds is None else usage.cpu_seconds
+        peak = usage.peak_memory_bytes or reply.get("peak_memory_bytes")
+        self._spent = self._spent.plus(cpu, written, peak)
+        return Spent().plus(cpu, written, peak)
 
     async def _follow(self, call: Call, output: Output, watch: Watch) -> wire.Message:
         """Wait for the end of a Command, its output read and its limits watched meanwhile."""
@@ -162,11 +182,16 @@ class OverlaySandbox:
         return reply
 
     async def _end(self, call: Call, group: Group) -> None:
-        """See that nothing is left of a Command. Raises SandboxError when something is."""
+        """See that nothing is left of a Command, and count what it has used."""
+        written = 0
         if await call.end():
+            with anyio.move_on_after(MEASURE_WITHIN, shield=True), contextlib.suppress(SandboxError):
+                written = await self._growth()
+            self._count(group, call.last, written)
             return
         with anyio.CancelScope(shield=True):  # bounded by `kill` itself
             await anyio.to_thread.run_sync(group.kill)
+        self._count(group, call.last, written)
         self._busy = BROKEN
 
     async def _start(self, group: Group, command: Command, write: int) -> Call:
