@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from specbuild.recipe import UV, VENV_DIR, Step
 from specbuild.strategies import steps
-from specbuild.strategies.imported import Imported
+from specbuild.strategies.imported import Imported, some
 
 
 def complete(modules: Sequence[Imported], *, options: str = "", installer: str = "uv") -> tuple[Step, ...]:
@@ -27,4 +27,4 @@ def complete(modules: Sequence[Imported], *, options: str = "", installer: str =
         "}",
         *(f"want {steps.words((one.module, one.requirement))}" for one in modules),
     )
-    return (steps.uv("\n".join(lines), "install what the tests import"),)
+    return (steps.uv("\n".join(lines), f"install what the tests import: {some(modules)}"),)

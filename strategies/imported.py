@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
@@ -22,6 +22,7 @@ DISTRIBUTIONS = {
     "dotenv": "python-dotenv",
     "gi": "pygobject",
     "git": "gitpython",
+    "google.cloud.exceptions": "google-cloud-core",
     "google.protobuf": "protobuf",
     "jose": "python-jose",
     "jwt": "pyjwt",
@@ -51,6 +52,8 @@ DISTRIBUTIONS = {
 """Modules whose distribution has another name, or that only an older release has. All others are asked for by their
 own names."""
 
+_NAMED = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Imported:
@@ -75,6 +78,12 @@ def undeclared(facts: Facts, declared: Iterable[str]) -> tuple[Imported, ...]:
     names = set(declared)
     wanted = (Imported(need.name, distribution_of(need.name)) for need in facts.test_needs if need.kind == "import")
     return tuple(one for one in wanted if not {canonicalize_name(one.module), _name(one.requirement)} & names)
+
+
+def some(modules: Sequence[Imported]) -> str:
+    """Their names in words, the first few of many."""
+    names = [one.module for one in modules[:_NAMED]]
+    return ", ".join(names) + (", …" if len(modules) > _NAMED else "")
 
 
 def _name(requirement: str) -> str:

@@ -63,9 +63,10 @@ def _holds_project(lock: Lock) -> bool:
 def _ways(lock: Lock, site: Site, request: Request) -> Iterator[tuple[str, tuple[Step, ...], float]]:
     """Names, Steps and kept odds of the ways to install one lock file."""
     if lock.kind == "uv":
-        # Extras that conflict with each other make `--all-extras` impossible; the default groups are the rival.
-        yield "locked:uv", _uv("--all-extras --all-groups", request), 1.0
-        yield "locked:uv-default", _uv("", request), 0.8
+        # Extras that conflict with each other make `--all-extras` impossible, and the project's settings of uv may
+        # refuse the uv that is there; the rival has the default groups, without these settings.
+        yield "locked:uv", _uv("--all-extras --all-groups", request, settings=True), 1.0
+        yield "locked:uv-default", _uv("", request, settings=False), 0.8
     elif lock.kind == "pylock":
         yield "locked:pylock", _pylock(lock, request), 0.9
     elif lock.kind == "requirements":
@@ -98,13 +99,15 @@ def _route(request: Request, site: Site, lock: Lock, name: str, inside: tuple[St
     )
 
 
-def _uv(selection: str, request: Request) -> tuple[Step, ...]:
+def _uv(selection: str, request: Request, *, settings: bool) -> tuple[Step, ...]:
     sync = " ".join(part for part in (f"{UV} sync --frozen --inexact", selection) if part)
     env = (("UV_PROJECT_ENVIRONMENT", VENV_DIR), *project.version_env(request.facts))
     in_place = "" if project.editable(request.facts) else " --no-editable"
     return (
-        steps.uv(f"{sync} --no-install-project", "install what uv.lock says", env=env, settings=True),
-        steps.uv(f"{sync} --no-cache{in_place}", "install the project", kind=StepKind.BUILD, env=env, settings=True),
+        steps.uv(f"{sync} --no-install-project", "install what uv.lock says", env=env, settings=settings),
+        steps.uv(
+            f"{sync} --no-cache{in_place}", "install the project", kind=StepKind.BUILD, env=env, settings=settings
+        ),
         *_rest(request),
     )
 

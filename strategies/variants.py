@@ -10,16 +10,13 @@ from specbuild.repo.facts import Evidence, Facts
 from specbuild.strategies import odds, project, steps
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.contract import Candidate, Request
-from specbuild.strategies.imported import Imported
+from specbuild.strategies.imported import some
 from specbuild.strategies.interpreters import Site
 from specbuild.strategies.needs import Mode, Needs
 from specbuild.strategies.runners import CROSSED
 
 NOTES = "/opt/specbuild"
 """Where files lie that one command makes for another."""
-
-_NAMED = 4
-"""Modules that a reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ def crossed(request: Request, needs: Needs, variant: Variant) -> Iterator[Candid
     """The variant with and without compilers, whichever can pay, crossed with the Checks."""
     modules = needs.completed(variant.mode)
     reason = variant.reason
-    reason += f", completed by what the test files import ({_some(modules)})" if modules else ""
+    reason += f", completed by what the test files import ({some(modules)})" if modules else ""
     reason += ", releases in place of what is fetched from elsewhere" if needs.tag else ""
     for rank, built in enumerate(_compilers(request.facts, variant)):
         route = Route(
@@ -87,11 +84,6 @@ def _code(facts: Facts) -> str:
     """The compiled code of the project, in words."""
     languages = " and ".join(dict.fromkeys(extension.language for extension in facts.extensions))
     return f"the {languages} code of {facts.extensions[0].evidence.file}" if facts.extensions else ""
-
-
-def _some(modules: tuple[Imported, ...]) -> str:
-    names = [one.module for one in modules[:_NAMED]]
-    return ", ".join(names) + (", …" if len(modules) > _NAMED else "")
 
 
 def _evidence(facts: Facts, needs: Needs, packages: tuple[str, ...]) -> tuple[Evidence, ...]:

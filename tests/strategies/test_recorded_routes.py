@@ -68,9 +68,11 @@ def test_what_a_lock_lacks_of_the_test_tools_is_added() -> None:
     assert last.run.endswith("pip install pytest pytest-cov")
 
 
-def test_only_locks_of_uv_are_read_with_the_projects_settings_of_uv() -> None:
-    steps = pick(propose(request(with_lock("uv", "uv.lock"))), "locked:uv").recipe.steps
-    assert [("UV_NO_CONFIG", "1") in step.env for step in steps[3:]] == [False, False, True]
+def test_the_projects_settings_of_uv_which_may_refuse_it_are_read_by_one_route_alone() -> None:
+    candidates = propose(request(with_lock("uv", "uv.lock")))
+    for name, alone in (("locked:uv", [False, False, True]), ("locked:uv-default", [True, True, True])):
+        steps = pick(candidates, name).recipe.steps[3:]
+        assert [("UV_NO_CONFIG", "1") in step.env for step in steps] == alone
     assert ("UV_NO_CONFIG", "1") in pick(propose(request(FACTS)), "declared").recipe.steps[3].env
 
 
