@@ -1,8 +1,8 @@
 """What the project declares, resolved as of the revision's date.
 
 Run-time requirements are of that day. Test tools are too, unless the interpreter is younger: then they are of the
-time by which it was well supported, since what came with them may not run on it; a rival has the oldest pytest that
-does, since suites break on newer ones. Build requirements must not be cut by the
+time by which it was well supported, since older ones have no wheels for it; a rival has the oldest pytest that runs
+on it all the same, since suites break on newer ones. Build requirements must not be cut by the
 date, or an old project loses `setuptools>=40.8` and editable installs; but neither can today's setuptools build what
 needs `use_2to3`. So they get an era of their own.
 """
@@ -39,12 +39,15 @@ OLDEST_PYTEST = {
 trying 21 releases; for 3.14 the first that names it, 8.4. On 3.6 to 3.9 even those of 2017 run."""
 
 SETTLED_YEARS = 0.25
-"""By how many years the oldest test tools must be older than the settled ones until they are worth a rival."""
+"""By how many years the oldest pytest must be older than the settled one until it is worth a rival."""
 
 SOURCES_YEARS = 0.5
 """By how many years the interpreter must be younger than the revision until many of its dependencies have no wheel."""
 
 _BUILD_TOOLS = ("pip", "setuptools", "wheel")
+
+_PYTEST = ("attrs", "pluggy", "py", "pytest")
+"""pytest and what its releases do not bound enough: before 5 they break on newer attrs. None needs a wheel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Era:
     odds: float
     tag: str = ""
     """What it adds to the name."""
+    pytest: datetime | None = None
+    """When pytest is from, if it is older than the other test tools."""
 
     @property
     def editable(self) -> bool:
@@ -102,7 +107,7 @@ def _eras(site: Site, revision: datetime) -> Iterator[Era]:
     old = own < EDITABLE_SETUPTOOLS
     yield Era(revision, settled, own if old else None, chance)
     if odds.years(oldest, settled) > SETTLED_YEARS:
-        yield Era(revision, oldest, own if old else None, chance * odds.OLD_TEST_TOOLS, "+old-tests")
+        yield Era(revision, settled, own if old else None, chance * odds.OLD_PYTEST, "+old-pytest", oldest)
     rival = chance * odds.OTHER_BUILD_TOOLS
     yield Era(revision, settled, None if old else own, rival, "+new-build" if old else "+old-build")
     if lag > SOURCES_YEARS:
@@ -135,6 +140,8 @@ def _reason(era: Era, day: str) -> str:
     parts = [f"the declared requirements as they were on {day}"]
     if era.tests > era.runtime:
         parts.append(f"test tools as of {era.tests.date().isoformat()} for this Python")
+    if era.pytest:
+        parts.append(f"pytest as of {era.pytest.date().isoformat()}")
     if era.build:
         parts.append(f"build tools as of {era.build.date().isoformat()}")
     return ", ".join(parts)
@@ -142,7 +149,7 @@ def _reason(era: Era, day: str) -> str:
 
 def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step, ...]:
     facts = request.facts
-    options = _cut(era.tests, era, request)
+    options = " ".join((_cut(era.tests, era, request), *_older_pytest(era)))
     lines = list[str]()
     if era.tests > era.runtime and needs.runtime.requirements:
         resolve = f"{UV} pip compile --quiet {_cut(era.runtime, era, request)}"
@@ -169,3 +176,9 @@ def _exempt(era: Era, request: Request) -> Iterator[str]:
     until = steps.end_of(era.build) if era.build else "false"
     for name in names:
         yield f"--exclude-newer-package {name}={until}"
+
+
+def _older_pytest(era: Era) -> Iterator[str]:
+    if era.pytest:
+        until = steps.end_of(era.pytest)
+        yield from (f"--exclude-newer-package {name}={until}" for name in _PYTEST)

@@ -36,9 +36,9 @@ MORE_THAN_DECLARED = 0.6
 """Odds kept when imports complete what is declared already: most often it changes nothing, and a rival that differs
 more is worth more."""
 
-OLD_TEST_TOOLS = 0.9
-"""Odds kept for the oldest test tools that run on the interpreter, against those of the time by which it was well
-supported: suites of before pytest 5 break on it, and tools of before the interpreter have no wheels for it."""
+OLD_PYTEST = 0.9
+"""Odds kept for the oldest pytest that runs on the interpreter, against the one of the time by which it was well
+supported: suites of before pytest 5 often break on later ones, plugins seldom bear earlier ones."""
 
 OTHER_BUILD_TOOLS = 0.5
 """Odds kept for build tools of the era that is the less likely one for that date."""
