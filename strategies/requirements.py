@@ -88,11 +88,11 @@ def names(requirements: Iterable[str]) -> frozenset[str]:
 
 
 def as_declared(facts: Facts, requirement: str) -> str:
-    """The requirement as some group of the project states it, else as it is given."""
+    """The bare name as some group of the project bounds it, for every interpreter; else as it is given."""
     if name_of(requirement) != requirement:
         return requirement
     stated = (d.requirement for d in facts.dependencies if name_of(d.requirement) == requirement)
-    return next((text for text in stated if not fetched(text)), requirement)
+    return next((text for text in stated if not (fetched(text) or Requirement(text).marker)), requirement)
 
 
 def by_git(facts: Facts) -> bool:
