@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from specbuild.repo.readers.tree import Tree
 
 MAX_MENDED_LINES = 60
+MAX_MENDED_QUIETLY = 4
 
 
 def parse_module(tree: Tree, file: str, *, quiet: bool = False) -> ast.Module | None:
     """The syntax tree of a Python file, with Python 2's commonest forms mended; None otherwise, with a warning unless
-    `quiet` (test suites hold broken files on purpose)."""
+    `quiet`: of many files, as those of tests, some are broken on purpose, and mending takes too long."""
     warn = _silent if quiet else tree.warn
     text = tree.text(file)
     if text is None:
         return None
     lines = text.split("\n")
-    for _ in range(MAX_MENDED_LINES):
+    for _ in range(MAX_MENDED_QUIETLY if quiet else MAX_MENDED_LINES):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
