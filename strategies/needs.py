@@ -16,12 +16,11 @@ from specbuild.strategies.requirements import Wanted
 Mode = Literal["plain", "imports"]
 """Whether the tests get what is declared and configured alone, or also what their files import."""
 
-UNSEEDED = datetime(2023, 10, 2, tzinfo=UTC)
-"""When Python 3.12 came, whose `venv` and `virtualenv` no longer put setuptools into new environments. Tests and
-test tools of before then import `pkg_resources` without declaring it."""
+PKG_RESOURCES_GONE = datetime(2026, 2, 8, tzinfo=UTC)
+"""When setuptools 82 came, the first without `pkg_resources`. Tests and test tools of before then import it without
+declaring it: new environments held setuptools until Python 3.12, and after that something mostly brought it."""
 
 LAST_PKG_RESOURCES = "setuptools<82"
-"""setuptools 82 dropped `pkg_resources`."""
 
 _NO_TESTS = Wanted((), "no tests are run")
 
@@ -99,7 +98,7 @@ class Needs:
 
 def _seeds(facts: Facts) -> tuple[str, ...]:
     revision = facts.revision_date
-    return (LAST_PKG_RESOURCES,) if revision and revision.value < UNSEEDED else ()
+    return (LAST_PKG_RESOURCES,) if revision and revision.value < PKG_RESOURCES_GONE else ()
 
 
 def _released(wanted: Wanted) -> Wanted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from specbuild.model import Frozen
 
@@ -130,12 +130,15 @@ class TestLayout(Frozen):
     evidence: tuple[Evidence, ...] = ()
 
 
+TestNeedKind: TypeAlias = Literal["option", "plugin", "marker", "fixture", "import"]
+
+
 class TestNeed(Frozen):
     """Something beyond the standard library and the project itself that its tests use, whether declared or not."""
 
     __test__ = False
 
-    kind: Literal["option", "plugin", "marker", "fixture", "import"]
+    kind: TestNeedKind
     """What uses it: an option or key of pytest's configuration, a plugin that is named, a mark on a test, a fixture
     that the tests do not define, an import at the top of a test file that nothing guards."""
     name: str

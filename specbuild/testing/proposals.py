@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
 
 from specbuild.recipe import BaseRef, Check, Level, Step, StepKind
-from specbuild.repo.facts import Dependency, Evidence, Fact, Facts, TestLayout, TestNeed
+from specbuild.repo.facts import Dependency, Evidence, Fact, Facts, TestLayout, TestNeed, TestNeedKind
 from specbuild.strategies.contract import Candidate, Request
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
@@ -35,7 +34,7 @@ def needs(requirement: str, group: str = "", *, pinned: bool = False) -> Depende
     )
 
 
-def uses(name: str, kind: Literal["option", "plugin", "marker", "fixture", "import"] = "import") -> TestNeed:
+def uses(name: str, kind: TestNeedKind = "import") -> TestNeed:
     """Something that the tests use."""
     return TestNeed(kind=kind, name=name, evidence=Evidence(file="tests/test_x.py", line=2))
 

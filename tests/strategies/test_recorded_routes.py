@@ -165,10 +165,10 @@ def test_requirements_fetched_from_elsewhere_have_a_rival_from_the_index() -> No
     assert "git" in fetched.recipe.steps[2].run.split()
 
 
-def test_environments_of_before_python_312_hold_setuptools() -> None:
-    old = FACTS.model_copy(update={"revision_date": revision(2021)})
-    assert "'setuptools<82'" in commands(pick(propose(request(old, BULLSEYE)), "declared"))
-    assert "setuptools<82" not in commands(pick(propose(request(FACTS)), "declared"))
+def test_environments_of_before_setuptools_82_hold_pkg_resources() -> None:
+    new = FACTS.model_copy(update={"revision_date": revision(2026, 3)})
+    assert "'setuptools<82'" in commands(pick(propose(request(FACTS, BULLSEYE)), "declared"))
+    assert "setuptools<82" not in commands(pick(propose(request(new)), "declared"))
 
 
 def test_the_pins_of_a_poetry_lock_can_be_had_without_poetry() -> None:
