@@ -18,6 +18,7 @@ settle      answered with {"result": None} once all trash is gone
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -31,12 +32,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from specbuild.sandbox.overlay import kernel, stage, wire, workers
+from specbuild.sandbox.overlay import isolation, kernel, stage, trees, wire, workers
 
 OPTIONS_FD, STATUS_FD, SECCOMP_FD = 3, 4, 5
 _RESERVED = 10
 """Descriptors below are for programs that are started; whatever is received gets a higher number."""
 _TOOLS = f"{stage.STAGE}/tools"
+_LIBRARIES = f"{_TOOLS}/lib"
 
 
 class Helper:
@@ -47,6 +49,8 @@ class Helper:
         self.covered_tmp = covered_tmp
         self.home = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         self.store = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.libraries = bool(os.listdir(_LIBRARIES))
+        """Whether bubblewrap came with libraries of its own."""
         self.selector = selectors.EpollSelector()
         self.jobs: set[Job] = set()
         self.trash: list[str] = []
@@ -114,6 +118,8 @@ class Helper:
 
     def empty_trash(self) -> None:
         """Remove what is to be removed, one worker at a time, and answer those who wait for the end of it."""
+        if self.trash_job is None and self.serving:
+            self.trash = [path for path in self.trash if not trees.remove_hollow(path)]
         if self.trash_job is None and self.trash and self.serving:
             paths, self.trash = self.trash, []
             self.trash_answers, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -174,7 +180,8 @@ class Job:
 class CommandJob(Job):
     """A running bubblewrap: its monitor, whose exit status counts, and the init of its process namespace."""
 
-    def __init__(self, helper: Helper, reply: socket.socket, pid: int, status: int) -> None:
+    def __init__(self, helper: Helper, reply: socket.socket, pid: int, status: int, work: str) -> None:
+        self.work = work
         self.status_fd = status
         self.status = b""
         self.init: int | None = None
@@ -257,7 +264,8 @@ class CommandJob(Job):
         self.finish()
 
     def finish(self) -> None:
-        """Tell how it ended."""
+        """Tell how it ended. Its work folder is of no use to anybody; more than folders is only seldom left in it."""
+        trees.remove_hollow(self.work)
         if self.outcome is not None:
             end = {
                 "status": self.outcome,
@@ -275,7 +283,7 @@ def start_command(helper: Helper, message: wire.Message, reply: socket.socket, f
     pid = os.fork()
     if pid:
         os.close(status_write)
-        CommandJob(helper, reply, pid, status_read)
+        CommandJob(helper, reply, pid, status_read, message["stack"]["work"])
         return
     try:
         os.set_blocking(status_write, True)
@@ -316,9 +324,8 @@ def _become_command(helper: Helper, message: wire.Message, status: int, fds: lis
         signal.signal(handled, signal.SIG_DFL)
     os.chdir("/")
     program = f"{_TOOLS}/bwrap"
-    os.execve(  # noqa: S606
-        program, [program, "--args", str(OPTIONS_FD), "--", *message["argv"]], {"LD_LIBRARY_PATH": f"{_TOOLS}/lib"}
-    )
+    env = {"LD_LIBRARY_PATH": _LIBRARIES} if helper.libraries else {}
+    os.execve(program, [program, "--args", str(OPTIONS_FD), "--", *message["argv"]], env)  # noqa: S606
 
 
 def start_work(helper: Helper, message: wire.Message, reply: socket.socket, fds: list[int]) -> Job:
@@ -396,14 +403,14 @@ def _set_up(control: socket.socket) -> int:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # changing ids cleared it, and /proc/self with it
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     kernel.unshare(kernel.CLONE_NEWNS)
-    covered_tmp = stage.prepare()
+    covered_tmp = stage.prepare(isolation.MASKED_IN_SYS)
     _copy_tools(dict(zip(options["tools"], tools, strict=True)))
     return covered_tmp
 
 
 def _copy_tools(files: dict[str, int]) -> None:
     """Put bubblewrap on the stage: where it was installed may be in a home that we may not enter."""
-    os.makedirs(f"{_TOOLS}/lib", 0o755, exist_ok=True)
+    os.makedirs(_LIBRARIES, 0o755, exist_ok=True)
     for name, fd in files.items():
         with os.fdopen(fd, "rb") as source, open(f"{_TOOLS}/{name}", "wb") as target:
             target.write(source.read())
@@ -428,5 +435,7 @@ def main(fd: int) -> None:
     except Exception as error:  # noqa: BLE001 - the engine explains it
         answer(control, failure(error))
         return
+    gc.freeze()  # a collection in a child would copy every page
+    gc.disable()  # there are no cycles, but for those of exceptions
     wire.send(control, {"step": "ready"})
     helper.serve()

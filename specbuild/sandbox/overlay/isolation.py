@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from specbuild.sandbox.overlay.stage import EMPTY_FILE, ROOT
+from specbuild.sandbox.overlay.stage import EMPTY_FILE, ROOT, SYS
 
 HOSTNAME = "specbuild"
 """Fixed, so that nothing that is built can depend on the host's."""
@@ -28,8 +29,8 @@ MASKED_FILES = (
     *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug"),
     *("/proc/kallsyms", "/proc/kmsg", "/proc/config.gz", "/proc/interrupts"),
 )
-MASKED_FOLDERS = (
-    *("/proc/acpi", "/proc/asound", "/proc/scsi"),
+MASKED_FOLDERS = ("/proc/acpi", "/proc/asound", "/proc/scsi")
+MASKED_IN_SYS = (
     *("/sys/firmware", "/sys/fs/cgroup", "/sys/fs/bpf", "/sys/fs/pstore", "/sys/kernel/debug", "/sys/kernel/tracing"),
     *("/sys/kernel/security", "/sys/devices/virtual/powercap"),
 )
@@ -68,16 +69,18 @@ def _namespaces(*, network: bool) -> list[str]:
     return [*(f"--unshare-{kind}" for kind in kinds), "--hostname", HOSTNAME]
 
 
-def _system_mounts() -> list[str]:
+@cache
+def _system_mounts() -> tuple[str, ...]:
+    """The same for all Commands, and looked up once: each of them is a few system calls here, and some 25 there."""
     args = ["--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm", "--mqueue", "/dev/mqueue"]  # noqa: S108
-    args += ["--ro-bind", "/sys", "/sys", "--proc", "/proc"]
+    args += ["--ro-bind", SYS, "/sys", "--proc", "/proc"]
     for path in _present(READ_ONLY):
         args += ["--ro-bind", path, path]
     for path in _present(MASKED_FILES):
         args += ["--ro-bind", EMPTY_FILE, path]
     for path in _present(MASKED_FOLDERS):
         args += ["--tmpfs", path, "--remount-ro", path]
-    return args
+    return tuple(args)
 
 
 def _present(paths: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from specbuild.sandbox.overlay import kernel
@@ -22,6 +22,8 @@ ROOT = f"{STAGE}/root"
 BINDS = f"{STAGE}/binds"
 HOST = f"{STAGE}/host"
 """Where the host's root is mounted once more, to be a lower layer."""
+SYS = f"{STAGE}/sys"
+"""The host's `/sys`, read-only, with empty folders over what `prepare` was told to hide."""
 EMPTY_FILE = f"{STAGE}/empty-file"
 EMPTY_FOLDER = f"{STAGE}/empty-folder"
 
@@ -41,18 +43,33 @@ class Stack:
     work: str | None = None
 
 
-def prepare() -> int:
+def prepare(hidden: Iterable[str] = ()) -> int:
     """Make the stage, once in the life of the helper, after it has its own mount namespace.
 
+    `hidden` are folders below `/sys`; those that are not there are left out.
     Returns a descriptor of the `/tmp` that is now covered, for `copy_mount`.
     """
     kernel.mount("none", "/", "none", kernel.MS_REC | kernel.MS_PRIVATE)
     covered = os.open(STAGE, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     kernel.mount("tmpfs", STAGE, "tmpfs", kernel.MS_NODEV | kernel.MS_NOSUID, "mode=755")
-    for folder in (ROOT, BINDS, HOST, EMPTY_FOLDER):
+    for folder in (ROOT, BINDS, HOST, SYS, EMPTY_FOLDER):
         os.mkdir(folder, 0o755)  # noqa: PTH102 - pathlib costs the helper its start-up time
     os.close(os.open(EMPTY_FILE, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o444))
+    _attach_read_only("/sys", SYS)
+    for path in hidden:
+        if os.path.isdir(path):  # noqa: PTH112
+            _attach_read_only(EMPTY_FOLDER, STAGE + path)
     return covered
+
+
+def _attach_read_only(source: str, target: str) -> None:
+    tree = kernel.open_tree(source, recursive=True)
+    try:
+        attributes = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
+        kernel.mount_setattr(tree, attributes, recursive=True)
+        kernel.attach(tree, target)
+    finally:
+        os.close(tree)
 
 
 def mount_stack(stack: Stack, target: str = ROOT) -> None:
