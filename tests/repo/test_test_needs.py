@@ -83,6 +83,14 @@ def test_guarded_relative_own_and_standard_imports_are_not(tmp_path: Path) -> No
     assert needs(tmp_path, {"tests/test_x.py": text}) == []
 
 
+def test_what_a_guard_and_its_remedy_both_import_is_needed(tmp_path: Path) -> None:
+    text = (
+        "try:\n    from nosuch_a import x\nexcept ImportError:\n    from nosuch_a.old import x\n"
+        "try:\n    import nosuch_b\nexcept ImportError:\n    import json as nosuch_b\n"
+    )
+    assert needs(tmp_path, {"tests/test_x.py": text}) == ["import nosuch_a"]
+
+
 def test_what_follows_a_module_without_which_the_file_is_skipped_is_not(tmp_path: Path) -> None:
     text = "import nosuch_a\nimport pytest\nnumpy = pytest.importorskip('numpy')\nimport nosuch_b\n"
     assert needs(tmp_path, {"tests/test_x.py": text}) == ["import nosuch_a"]

@@ -83,6 +83,22 @@ def top_imports(module: ast.Module) -> Iterator[tuple[str, int]]:
     for node in module.body:
         if _skips(node):
             return
+        if isinstance(node, ast.Try):
+            yield from _in_every_case(node)
+        else:
+            yield from _names([node])
+
+
+def _in_every_case(node: ast.Try) -> Iterator[tuple[str, int]]:
+    """What a `try` imports and each of its handlers too, as where a name has moved within a distribution."""
+    handlers = [{name.split(".")[0] for name, _ in _names(handler.body)} for handler in node.handlers]
+    for name, line in _names(node.body):
+        if handlers and all(name.split(".")[0] in one for one in handlers):
+            yield name, line
+
+
+def _names(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:
+    for node in body:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
