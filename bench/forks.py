@@ -2,10 +2,11 @@
 
     python -m bench forks [--json FILE] [--states small,medium,large] [--repeat N] [--folder FOLDER]
 
-Prints a Markdown table of medians [least..most] in milliseconds. The states are made from generated data that does not
-compress. `fork` is entering the fork, `true` a Command that runs `true` from start to end, `freeze` a freeze after it,
-`discard` leaving a fork that was not frozen, `round` the first three and the discard together; `mount` is the part of
-`true` that mounts the layers; `cancel` the time from cancelling a Command of 20 processes until all of it is gone.
+Prints a Markdown table of medians [least..most] in milliseconds. The states are made from generated data that does
+not compress, and measured in turns, so that whatever else the machine does meanwhile slows all of them alike. `fork`
+is entering the fork, `true` a Command that runs `true` from start to end, `freeze` a freeze after it, `discard`
+leaving a fork that was not frozen, `round` the first three and the discard together; `mount` is the part of `true`
+that mounts the layers; `cancel` the time from cancelling a Command of 20 processes until all of it is gone.
 """
 
 from __future__ import annotations
@@ -22,20 +23,24 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import anyio
 
-from specbuild.sandbox.contract import Checkpoint, Command, RootfsTar
+from specbuild.sandbox.contract import Bind, Checkpoint, Command, RootfsTar
 from specbuild.sandbox.overlay import OverlayBackend
 from specbuild.sandbox.overlay.sandbox import OverlaySandbox
 from specbuild.testing.rootfs import tiny_rootfs
 
+_POOL = 1 << 20
+"""Bytes of random data that all files are cut from."""
 _ENV = {"PATH": "/usr/bin:/bin"}
 _COPIES = 3
-"""Repeats of `cp -a`, which takes minutes in all otherwise."""
+_COPY_SECONDS = 15.0
+"""`cp -a` is repeated that often, unless this much time has gone by before."""
+_SHOWN = "/dev/specbuild/state"
 _STUBBORN = "trap '' TERM; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do sleep 999 & done; echo up; wait"
 
 
@@ -56,20 +61,34 @@ Times = dict[str, list[float]]
 
 def fill(folder: Path, state: State) -> None:
     """Write the files of a state, 100 to a folder."""
+    size = state.bytes // state.files
     source = random.Random(state.files)
+    pool = memoryview(source.randbytes(size + _POOL))
     for number in range(state.files):
         path = folder / f"{number // 100:03}" / f"{number}.bin"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(source.randbytes(state.bytes // state.files))
+        begin = source.randrange(_POOL)
+        path.write_bytes(pool[begin : begin + size])
 
 
-async def measure(backend: OverlayBackend, state: Checkpoint, repeat: int) -> Times:
-    """All columns but the last."""
-    times: Times = defaultdict(list)
-    for number in range(repeat):
-        await _round(backend, state, f"{state.key}-{number}", times)
-        await _cancel(backend, state, times)
-    return times
+async def make(backend: OverlayBackend, base: Checkpoint, folder: Path, name: str) -> Checkpoint:
+    """The Checkpoint `name`: `base` with the state's files, which are in `folder` afterwards, too."""
+    await anyio.to_thread.run_sync(fill, folder, STATES[name])
+    async with backend.fork(base) as sandbox:
+        done = await sandbox.run(Command(["cp", "-a", _SHOWN, "/state"], env=_ENV, binds=[Bind(folder, _SHOWN)]))
+        assert done.ok, done
+        return await sandbox.freeze(name)
+
+
+async def measure(backend: OverlayBackend, states: Sequence[Checkpoint], repeat: int) -> dict[str, Times]:
+    """All columns but the last, for each state; its first round, in which caches are cold, is left out."""
+    results: dict[str, Times] = {}
+    for number in range(-1, repeat):
+        for state in states:
+            times = results.setdefault(state.key, defaultdict(list)) if number >= 0 else defaultdict(list)
+            await _round(backend, state, f"{state.key}-{number}", times)
+            await _cancel(backend, state, times)
+    return results
 
 
 async def _round(backend: OverlayBackend, state: Checkpoint, key: str, times: Times) -> None:
@@ -113,7 +132,8 @@ async def _cancel(backend: OverlayBackend, state: Checkpoint, times: Times) -> N
 def copy(folder: Path, repeat: int) -> list[float]:
     """Milliseconds that `cp -a` takes."""
     times: list[float] = []
-    for _ in range(repeat):
+    deadline = time.monotonic() + _COPY_SECONDS
+    while not times or (len(times) < repeat and time.monotonic() < deadline):
         target = folder.with_name("copy")
         began = time.perf_counter()
         subprocess.run(["cp", "-a", folder, target], check=True)
@@ -124,26 +144,24 @@ def copy(folder: Path, repeat: int) -> list[float]:
 
 async def run(folder: Path, names: list[str], repeat: int, say: Callable[[str], None]) -> dict[str, Times]:
     """All columns for each of the named states."""
-    results: dict[str, Times] = {}
     rootfs = tiny_rootfs(folder / "rootfs.tar")
     async with OverlayBackend(folder / "store") as backend:
         base = await backend.import_base("base", RootfsTar(rootfs))
+        states: list[Checkpoint] = []
         for name in names:
-            say(f"{name}: {STATES[name].files:,} files, {STATES[name].bytes:,} bytes")
-            files = folder / name
-            await anyio.to_thread.run_sync(fill, files, STATES[name])
-            async with backend.fork(base) as sandbox:
-                await sandbox.copy_in(files, "/state")
-                state = await sandbox.freeze(name)
-            await _round(backend, state, f"{name}-warm", defaultdict(list))
-            results[name] = await measure(backend, state, repeat)
-            results[name]["cp -a"] = await anyio.to_thread.run_sync(copy, files, min(repeat, _COPIES))
-            await anyio.to_thread.run_sync(shutil.rmtree, files)
+            say(f"making {name}: {STATES[name].files:,} files, {STATES[name].bytes:,} bytes")
+            states.append(await make(backend, base, folder / name, name))
+        await anyio.run_process(["sync", "-f", str(folder)])
+        say(f"measuring, {repeat} rounds")
+        results = await measure(backend, states, repeat)
+        for name, times in results.items():
+            say(f"cp -a of {name}")
+            times["cp -a"] = await anyio.to_thread.run_sync(copy, folder / name, min(repeat, _COPIES))
     return results
 
 
 def table(results: dict[str, Times]) -> str:
-    """As Markdown; the last row is the ratio of the last state's medians to the first's."""
+    """As Markdown; the last rows are ratios of the last state's medians, and least times, to the first's."""
     lines = ["| state | " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * len(COLUMNS)]
     for name, times in results.items():
         state = STATES[name]
@@ -151,8 +169,9 @@ def table(results: dict[str, Times]) -> str:
         lines.append(f"| {name}: {state.files:,} files, {state.bytes / 1e6:,.3g} MB | " + " | ".join(cells) + " |")
     first, last = next(iter(results.values())), list(results.values())[-1]
     if first is not last:
-        ratios = [f"{statistics.median(last[c]) / statistics.median(first[c]):.2f}" for c in COLUMNS]
-        lines.append("| ratio, last to first | " + " | ".join(ratios) + " |")
+        for title, of in {"medians": statistics.median, "least": min}.items():
+            ratios = [f"{of(last[column]) / of(first[column]):.2f}" for column in COLUMNS]
+            lines.append(f"| ratio of {title}, last to first | " + " | ".join(ratios) + " |")
     return "\n".join(lines)
 
 
@@ -178,7 +197,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--states", default="small,medium,large", help="which, in this order (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=20, help="rounds for each state (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, help="on the filesystem to measure; needs 4 GB (default: /var/tmp)")
+    parser.add_argument("--folder", type=Path, help="on the filesystem to measure; needs 6 GB (default: /var/tmp)")
     options = parser.parse_args(arguments)
     names = options.states.split(",")
     if unknown := set(names) - set(STATES):

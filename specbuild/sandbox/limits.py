@@ -1,7 +1,8 @@
 """Bounds on what a Sandbox uses: control groups of any version, and rlimits where there are none to be had.
 
-A Controller is found once; it makes a Group for each Command. A process enters a Group by writing "0" into each of its
-`join_files` before it executes anything else and while it has one thread. All calls are short and synchronous, and may come from any thread.
+A Controller is found once; it makes a Group for each Command. A process enters a Group by writing "0" into each of
+its `join_files` before it executes anything else and while it has one thread. All calls are short and synchronous,
+and may come from any thread.
 
     controller = detect()
     group = controller.create(f"{session}.{sandbox}", limits)

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from specbuild.errors import SandboxUnavailableError, StoreError
+from specbuild.sandbox.cgroups import groups_anywhere, hierarchies
 from specbuild.sandbox.contract import Checkpoint, Limits, RootfsTar
 from specbuild.sandbox.overlay import OverlayBackend, bwrap, idmap
 from specbuild.sandbox.overlay.backend import FLATTEN_AT
@@ -166,6 +167,19 @@ async def test_an_engine_that_is_killed_leaves_nothing_for_long(tmp_path: Path, 
         assert not list((tmp_path / "mapped/live").iterdir())
         assert await backend.find("base")
     assert left(tmp_path, session.name) == []
+
+
+async def test_control_groups_of_a_killed_engine_go_though_its_store_is_never_opened_again(
+    tmp_path: Path, tiny: Path
+) -> None:
+    with engine_on(tmp_path / "forsaken", tiny, new_marker()) as engine:
+        assert engine.stdout is not None
+        assert engine.stdout.readline() == b"up\n"
+        (session,) = (tmp_path / "forsaken/sessions").iterdir()
+        engine.kill()
+    async with OverlayBackend(tmp_path / "another"):
+        groups = [path.name for hierarchy in hierarchies() for path in groups_anywhere(hierarchy.root)]
+        assert not [name for name in groups if name.startswith(f"{session.name}.")]
 
 
 async def test_what_outlives_its_helper_is_found_by_its_mounts(tmp_path: Path, tiny: Path) -> None:

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH103, PTH123
+# ruff: noqa: PTH103, PTH123, PTH208
 """The helper process: small, single-threaded, standard library only; it forks, mounts and kills for the engine.
 
 It lives in the user namespace of its store and in a mount namespace of its own. For each Command it forks a process

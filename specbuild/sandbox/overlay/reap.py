@@ -40,10 +40,10 @@ def reap(store: Store) -> dict[Realm, list[str]]:
     if dead:
         _kill_helpers(dead)
         _kill_strays([f"live/{session}." for session in dead])
-        for group in leftovers(lambda session: session not in dead):
-            with contextlib.suppress(SandboxError):  # left for the next session
-                group.kill()
-                group.remove()
+    for group in leftovers(lambda session: session not in dead):  # of engines on other stores, too, once they are gone
+        with contextlib.suppress(SandboxError):  # left for the next session
+            group.kill()
+            group.remove()
     with store.locked():
         trash = {realm: _folders(store, realm) for realm in Realm}
         for session in dead:

@@ -1,5 +1,5 @@
 # In millions of calls pathlib costs more than the work.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH108, PTH110, PTH116, PTH119, PTH120, PTH123, PTH208, PTH211
+# ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH108, PTH110, PTH116, PTH119, PTH120, PTH123, PTH208, PTH211
 """Work on whole trees of files, done in workers that the helper forks: unpack, remove, measure, flatten.
 
 Workers have the ids of the store's owner (in a user namespace, its root), no threads, and nothing to import any more:
