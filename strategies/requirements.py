@@ -10,9 +10,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from specbuild.repo.facts import Dependency, Evidence, Facts, TestEnv
+from specbuild.strategies.imported import distribution_of
 
 _TEST_NAME = re.compile(r"(unit-?)?test(s|ing)?")
 _TEST_LIKE = re.compile(r"test|pytest|nose")
+_RUNNERS = frozenset({"pytest", "nose", "unittest"})
 _NOT_TESTS = re.compile(
     r"lint|mypy|typ(e|ing)|doc|style|format|build|release|bench|downstream|integration|fuzz|min|lowest"
 )
@@ -21,7 +23,7 @@ _RUNS_TESTS = re.compile(r"testenv|py|py\d+|py\d+[.\w-]*|(unit-?)?tests?(ing|-.*
 _TOOLING = frozenset(
     ("bandit", "black", "build", "bump2version", "bumpversion", "codespell", "flake8", "isort", "mypy", "nox")
 ) | {"pre-commit", "pylint", "pyright", "ruff", "tox", "twine"}
-"""Tools of a developer that no test suite imports; left out where a group mixes them with what tests need."""
+"""Tools of a developer that hardly a test suite imports; left out where a group mixes them with what tests need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,12 @@ def by_git(facts: Facts) -> bool:
 def _sources(facts: Facts) -> Iterator[Wanted]:
     """The places where test requirements stand, strongest first."""
     yield _named(facts, lambda name: _TEST_NAME.fullmatch(name) is not None, "test group")
-    yield _named(facts, lambda name: bool(_TEST_LIKE.search(name)) and not _NOT_TESTS.search(name), "test group")
+    yield _named(facts, _is_for_tests, "test group")
     yield _taken(facts, [d for d in facts.dependencies if d.group == "tests"], "tests_require")
     yield from (_from_env(facts, env) for env in facts.test_envs if _RUNS_TESTS.fullmatch(env.name.lower()))
     yield _files(facts, _TEST_LIKE)
+    # What supports the users of a test tool is called after it; other projects call their own test requirements so.
+    yield _named(facts, lambda name: name in _RUNNERS, "extra")
     yield _named(facts, lambda name: _DEV_NAME.fullmatch(name) is not None, "development group")
     yield _files(facts, re.compile(r"dev|ci"))
     yield _from_ci(facts)
@@ -115,6 +119,10 @@ def _sources(facts: Facts) -> Iterator[Wanted]:
 def _named(facts: Facts, wanted: Callable[[str], bool], what: str) -> Wanted:
     chosen = [d for d in facts.dependencies if wanted(_label(d.group, ("extra", "group")))]
     return _taken(facts, chosen, what)
+
+
+def _is_for_tests(name: str) -> bool:
+    return bool(_TEST_LIKE.search(name)) and not _NOT_TESTS.search(name) and name not in _RUNNERS
 
 
 def _label(group: str, kinds: tuple[str, ...]) -> str:
@@ -127,8 +135,16 @@ def _files(facts: Facts, pattern: re.Pattern[str]) -> Wanted:
     chosen = {path for path in paths if pattern.search(path.lower()) and not _NOT_TESTS.search(path.lower())}
     # `tests.in` is what people wrote, `tests.txt` what a tool made of it on some day; the day is another strategy's.
     chosen -= {path for path in chosen if path.endswith(".txt") and path.removesuffix(".txt") + ".in" in chosen}
-    taken = [d for d in facts.dependencies if d.group.removeprefix("file:") in chosen]
+    # Beside a file for tests as such, others are for other ways to run them.
+    plain = {path for path in chosen if _TEST_NAME.fullmatch(_purpose(path))}
+    taken = [d for d in facts.dependencies if d.group.removeprefix("file:") in (plain or chosen)]
     return _taken(facts, taken, "requirements file")
+
+
+def _purpose(path: str) -> str:
+    """What a requirements file is for by its name, as `test` of `test-requirements.txt` and `requirements/test.in`."""
+    stem = path.lower().rpartition("/")[2].rpartition(".")[0]
+    return re.sub(r"(python-?)?(requirements?|reqs?)", "", stem).strip("-_.")
 
 
 def _from_env(facts: Facts, env: TestEnv) -> Wanted:
@@ -160,15 +176,19 @@ def _from_ci(facts: Facts) -> Wanted:
                     word for word in named if name_of(word) and name_of(word) not in ("pip", "wheel", "setuptools")
                 ]
                 evidence.append(fact.evidence)
-    return Wanted(_unique(w for w in found if name_of(w) not in _TOOLING), "CI installs", tuple(evidence[:3]))
+    return Wanted(_unique(w for w in found if name_of(w) not in _tooling(facts)), "CI installs", tuple(evidence[:3]))
 
 
 def _taken(facts: Facts, chosen: list[Dependency], what: str) -> Wanted:
     extras = _unique(d.group.removeprefix("extra:") for d in chosen if d.group.startswith("extra:"))
     labels = _unique(d.group for d in chosen)
     why = f"{what} {', '.join(label.partition(':')[2] or label for label in labels)}"
-    requirements = tuple(text for text in _expanded(facts, chosen) if name_of(text) not in _TOOLING)
+    requirements = tuple(text for text in _expanded(facts, chosen) if name_of(text) not in _tooling(facts))
     return Wanted(requirements, why, _evidence(chosen), extras=extras)
+
+
+def _tooling(facts: Facts) -> frozenset[str]:
+    return _TOOLING - {distribution_of(need.name) for need in facts.test_needs if need.kind == "import"}
 
 
 def _of(facts: Facts, group: str) -> list[Dependency]:

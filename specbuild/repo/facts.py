@@ -34,9 +34,9 @@ class Dependency(Frozen):
     requirement: str
     group: str = ""
     """`""` for run time, `extra:NAME`, `group:NAME` (PEP 735 and tool tables), `build`, `tests` (setup.py's
-    tests_require), `file:PATH` (a requirements file, or the pip section of a conda one), `conda` (a match
-    specification, not PEP 508), `tox:ENV`, `nox:SESSION`, `hatch:ENV`, `uv:sources` (where uv takes a dependency
-    from instead)."""
+    tests_require), `file:PATH` (a requirements file with those that it includes, or the pip section of a conda one),
+    `conda` (a match specification, not PEP 508), `tox:ENV`, `nox:SESSION`, `hatch:ENV`, `uv:sources` (where uv takes
+    a dependency from instead)."""
     pinned: bool = False
     """Whether it admits exactly one version."""
     evidence: Evidence

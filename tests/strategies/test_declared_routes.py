@@ -288,6 +288,19 @@ def test_a_tox_environment_tells_what_tests_need_through_its_files() -> None:
     assert asked(install)[-3:] == ["idna", "pytest==8.1", "flaky"]
 
 
+def test_a_file_for_tests_as_such_comes_before_its_variants_and_before_support_for_users_of_pytest() -> None:
+    dependencies = (
+        needs("pytest-shiny", "extra:pytest"),
+        needs("flaky", "file:requirements/test.txt"),
+        needs("black", "file:requirements/test.txt"),
+        needs("mypy", "file:requirements/test.txt"),
+        needs("pyperf", "file:requirements/test-ci.txt"),
+    )
+    facts = MODERN.model_copy(update={"dependencies": dependencies, "test_needs": (uses("black"),)})
+    install = pick(propose(request(facts)), "declared").recipe.steps[3].run
+    assert asked(install) == ["flaky", "black", "pytest"]
+
+
 def test_references_to_own_extras_are_followed_and_the_project_itself_is_left_out() -> None:
     dependencies = (
         needs("shiny[more]", "extra:test"),

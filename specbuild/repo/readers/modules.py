@@ -44,7 +44,13 @@ NAMESPACES = frozenset(
 )
 """Top-level names that many distributions share, so that it takes a second name to tell which one is meant."""
 
-_NO_CODE = frozenset({"docs", "doc", "examples", "example", "templates", "cookiecutter", "bench", "benchmarks"})
+_NO_CODE = frozenset(
+    {
+        "docs", "doc", "examples", "example", "templates", "cookiecutter", "bench", "benchmarks", "data", "testdata",
+        "test_data", "fixtures", "samples", "vendor", "_vendor",
+    }
+)  # fmt: skip
+"""Folders whose content is shown, copied or taken apart, but seldom on the import path."""
 _SUFFIXES = (".py", ".pyx", ".pxd", ".so", ".pyd")
 
 

@@ -33,7 +33,7 @@ def read(tree: Tree, found: Findings) -> None:
     locks: list[tuple[bool, bool, int, Lock]] = []
     for file in requirement_files(tree):
         entries = list(entries_of(tree, file))
-        for entry in entries:
+        for entry in flattened(tree, file):
             found.add_dependency(entry.requirement, f"file:{file}", entry.evidence)
         if _is_lock(tree, file, entries):
             aside = _ASIDE.search(file) is not None
@@ -62,20 +62,25 @@ def requirement_files(tree: Tree) -> list[str]:
 
 
 def entries_of(tree: Tree, file: str) -> Iterator[Entry]:
-    """The requirements of one file, `-r` not followed: the files of this tree are read by themselves."""
+    """The requirements of one file, `-r` not followed."""
     for number, line in logical_lines(tree, file):
         if requirement := requirement_of(line):
             yield Entry(requirement, tree.evidence(file, number), hashed="--hash" in line)
 
 
-def flattened(tree: Tree, file: str, depth: int = 0) -> Iterator[Entry]:
-    """The requirements of a file and, in their place, of those that it includes with `-r`."""
+def flattened(tree: Tree, file: str) -> Iterator[Entry]:
+    """The requirements of a file and, in their place, of those that it includes with `-r`, each file once."""
+    return _flattened(tree, file, {file}, 0)
+
+
+def _flattened(tree: Tree, file: str, seen: set[str], depth: int) -> Iterator[Entry]:
     for number, line in logical_lines(tree, file):
         include = re.match(r"(?:-r|--requirement)[\s=]*(\S+)", line)
         if include and depth < MAX_NESTING:
             target = normpath(join(dirname(file), include[1]))
-            if tree.has(target):
-                yield from flattened(tree, target, depth + 1)
+            if tree.has(target) and target not in seen:
+                seen.add(target)
+                yield from _flattened(tree, target, seen, depth + 1)
         elif requirement := requirement_of(line):
             yield Entry(requirement, tree.evidence(file, number), hashed="--hash" in line)
 
