@@ -82,10 +82,10 @@ async def make(backend: OverlayBackend, base: Checkpoint, folder: Path, name: st
 
 async def measure(backend: OverlayBackend, states: Sequence[Checkpoint], repeat: int) -> dict[str, Times]:
     """All columns but the last, for each state; its first round, in which caches are cold, is left out."""
-    results: dict[str, Times] = {}
+    results: dict[str, Times] = {state.key: defaultdict(list) for state in states}
     for number in range(-1, repeat):
         for state in states:
-            times = results.setdefault(state.key, defaultdict(list)) if number >= 0 else defaultdict(list)
+            times: Times = results[state.key] if number >= 0 else defaultdict(list)
             await _round(backend, state, f"{state.key}-{number}", times)
             await _cancel(backend, state, times)
     return results
@@ -169,9 +169,10 @@ def table(results: dict[str, Times]) -> str:
         lines.append(f"| {name}: {state.files:,} files, {state.bytes / 1e6:,.3g} MB | " + " | ".join(cells) + " |")
     first, last = next(iter(results.values())), list(results.values())[-1]
     if first is not last:
-        for title, of in {"medians": statistics.median, "least": min}.items():
-            ratios = [f"{of(last[column]) / of(first[column]):.2f}" for column in COLUMNS]
-            lines.append(f"| ratio of {title}, last to first | " + " | ".join(ratios) + " |")
+        medians = [statistics.median(last[column]) / statistics.median(first[column]) for column in COLUMNS]
+        least = [min(last[column]) / min(first[column]) for column in COLUMNS]
+        for title, ratios in (("medians", medians), ("least times", least)):
+            lines.append(f"| ratio of {title}, last to first | " + " | ".join(f"{r:.2f}" for r in ratios) + " |")
     return "\n".join(lines)
 
 
