@@ -46,8 +46,9 @@ SOURCES_YEARS = 0.5
 
 _BUILD_TOOLS = ("pip", "setuptools", "wheel")
 
-_PYTEST = ("attrs", "pluggy", "py", "pytest")
-"""pytest and what its releases do not bound enough: before 5 they break on newer attrs. None needs a wheel."""
+_PYTEST = ("attrs", "pluggy", "pytest")
+"""pytest and what its releases do not bound enough: before 4.1 they break on newer attrs. None needs a wheel. Not py,
+which only since 1.11 runs on Python 3.11."""
 
 
 @dataclass(frozen=True, slots=True)
