@@ -18,6 +18,7 @@ from specbuild.strategies.contract import Candidate, Request
 from specbuild.strategies.interpreters import Site, sites
 from specbuild.strategies.needs import Needs
 from specbuild.strategies.requirements import name_of
+from specbuild.strategies.runners import CROSSED
 from specbuild.strategies.steps import end_of
 
 _TOOLS = "/opt/locktool"
@@ -43,8 +44,9 @@ class Locked:
         locks = sorted(request.facts.locks, key=lambda lock: (lock.kind == "requirements", lock.evidence.file))
         for lock in _at_root(locks):
             for site in sites(request)[0]:
-                for name, inside, kept in _ways(lock, site, request):
-                    yield from candidates(request, _route(request, site, lock, name, inside, kept))
+                for rank, (name, inside, kept) in enumerate(_ways(lock, site, request)):
+                    route = _route(request, site, lock, name, inside, kept)
+                    yield from candidates(request, route, checks=1 if rank else CROSSED)
 
 
 def _at_root(locks: Iterable[Lock]) -> list[Lock]:

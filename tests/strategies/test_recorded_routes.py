@@ -10,6 +10,7 @@ from specbuild.strategies import print_poetry_lock, propose
 from specbuild.testing.proposals import (
     BOOKWORM,
     BULLSEYE,
+    check,
     commands,
     fact,
     names,
@@ -60,6 +61,11 @@ def test_a_uv_lock_is_followed_before_all_else_and_never_changed() -> None:
     assert all("--frozen" in step.run for step in syncs)
     assert [step.kind for step in syncs] == [StepKind.DEPENDENCIES, StepKind.BUILD]
     assert ("UV_PROJECT_ENVIRONMENT", "/opt/venv") in syncs[0].env
+
+
+def test_the_first_way_to_install_a_lock_is_verified_in_two_ways() -> None:
+    found = names(propose(request(with_lock("uv", "uv.lock"), checks=(check("pytest"), check("unittest")))))
+    assert (found.count("locked:uv"), found.count("locked:uv-default")) == (2, 1)
 
 
 def test_what_a_lock_lacks_of_the_test_tools_is_added() -> None:
