@@ -23,7 +23,8 @@ def check_room(size: int, files: int, folder: Path, limits: RepoLimits) -> None:
     free = shutil.disk_usage(folder).free
     if size + limits.free_bytes > free:
         raise RepoTooLargeError(
-            f"the source tree needs {_gib(size)}, but {folder} has only {_gib(free)} free",
+            f"the disk is too full: the source needs {_gib(size)}, and {_gib(limits.free_bytes)} have to stay free, "
+            f"but {folder} has only {_gib(free)}",
             hint="free some space (`specbuild cache prune`) or set another cache folder (SPECBUILD_CACHE_DIR)",
         )
 

@@ -12,7 +12,7 @@ from specbuild.repo.readers.modules import distribution_part, local_modules, sta
 from specbuild.repo.readers.pytest_config import PytestConfig
 from specbuild.repo.readers.pytest_plugins import FIXTURES, INCLUDED, KEYS, MARKERS, OPTIONS, PLUGIN_MODULES
 from specbuild.repo.readers.requirement import name_of
-from specbuild.repo.readers.test_sources import sources
+from specbuild.repo.readers.suite_files import sources
 from specbuild.repo.readers.tree import Tree
 
 MAX_NEEDS = 200

@@ -9,8 +9,8 @@ from posixpath import basename, dirname
 
 from specbuild.repo.readers.layout import TEST_FOLDERS, test_files
 from specbuild.repo.readers.modules import top_imports
+from specbuild.repo.readers.plugin_uses import Uses, uses
 from specbuild.repo.readers.python_source import parse_module
-from specbuild.repo.readers.test_uses import Uses, uses
 from specbuild.repo.readers.tree import Tree
 
 MAX_FILES = 400
