@@ -32,7 +32,7 @@ class Output:
     @property
     def out(self) -> Terminal:
         """Where results go."""
-        return Terminal.of(sys.stdout, self.color)
+        return Terminal.of(sys.stdout, self.color, results=True)
 
     @property
     def err(self) -> Terminal:

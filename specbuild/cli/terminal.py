@@ -13,6 +13,8 @@ from typing import Literal, TextIO, cast
 
 import click
 
+from specbuild.errors import UsageError
+
 ColorMode = Literal["auto", "always", "never"]
 
 _ESCAPES = re.compile(
@@ -48,7 +50,16 @@ def clean(text: str) -> str:
 
 
 def make_streams_safe() -> None:
-    """Let characters that the terminal cannot show appear as escapes, and closed streams swallow what they get."""
+    """Let characters that the terminal cannot show appear as escapes, and closed streams swallow what they get.
+
+    Descriptors 0 to 2 are all open afterwards: a file, or a pipe of the event loop, that got the number of a closed one
+    would receive what is meant for the user.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # closed: it is the lowest free number now, and so the one that is given
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdout = cast("TextIO | None", sys.stdout) or StringIO()
     sys.stderr = cast("TextIO | None", sys.stderr) or StringIO()
     for stream in (sys.stdout, sys.stderr):
@@ -77,7 +88,7 @@ def _speaks_unicode(stream: TextIO) -> bool:
 
 @dataclass(slots=True)
 class Terminal:
-    """A text stream and what it can show. A reader that has gone away silences it; nothing is raised."""
+    """A text stream and what it can show. A reader that has gone away silences it."""
 
     stream: TextIO
     color: bool = False
@@ -85,6 +96,8 @@ class Terminal:
     tty: bool = False
     width: int = 80
     """Columns; at least 20."""
+    results: bool = False
+    """Whether what cannot be written is missed: a full disk under it is an error then."""
     symbols: Symbols = field(init=False)
     _gone: bool = field(init=False, default=False)
 
@@ -92,7 +105,14 @@ class Terminal:
         self.symbols = UNICODE if self.unicode else ASCII
 
     @classmethod
-    def of(cls, stream: TextIO, mode: ColorMode = "auto", environ: Mapping[str, str] | None = None) -> Terminal:
+    def of(
+        cls,
+        stream: TextIO,
+        mode: ColorMode = "auto",
+        environ: Mapping[str, str] | None = None,
+        *,
+        results: bool = False,
+    ) -> Terminal:
         """What `stream` can show in this environment."""
         environ = os.environ if environ is None else environ
         return cls(
@@ -101,18 +121,26 @@ class Terminal:
             unicode=_speaks_unicode(stream),
             tty=stream.isatty() and environ.get("TERM") != "dumb",
             width=max(20, shutil.get_terminal_size((100, 24)).columns),
+            results=results,
         )
 
     def line(self, text: str = "") -> None:
-        """Write one line."""
+        """Write one line. Raises UsageError for a result that nothing can take, such as a full disk."""
         if self._gone:
             return
         try:
             self.stream.write(text + "\n")
             self.stream.flush()
         except (BrokenPipeError, ValueError):  # ValueError: the stream is closed already
-            self._gone = True
-            _point_at_nothing(self.stream)
+            self._silence()
+        except OSError as error:
+            self._silence()
+            if self.results:
+                raise UsageError(f"the result cannot be written: {error.strerror}") from error
+
+    def _silence(self) -> None:
+        self._gone = True
+        _point_at_nothing(self.stream)
 
     def paint(self, text: str, color: str | None = None, *, bold: bool = False, dim: bool = False) -> str:
         """`text` in that colour, where colours are shown."""

@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,4 +79,25 @@ def test_a_reader_that_goes_away_ends_nothing() -> None:
 
 def test_closed_streams_are_survived() -> None:
     done = subprocess.run(["bash", "-c", f"{sys.executable} -m specbuild bulid >&- 2>&-"], check=False)
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_with_an_event_loop_survives_closed_streams(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "module.py").write_text("x = 1\n")
+    script = f"{sys.executable} -m specbuild plan project --base debian:bookworm {closed}"
+    env = {**os.environ, "SPECBUILD_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_result_that_does_not_fit_on_the_disk_is_an_error_and_no_bug() -> None:
+    script = f"{sys.executable} -m specbuild schema > /dev/full"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: the result cannot be written: No space left on device\n")
+
+
+def test_messages_that_do_not_fit_on_the_disk_change_no_exit_code() -> None:
+    done = subprocess.run(["bash", "-c", f"{sys.executable} -m specbuild bulid 2> /dev/full"], check=False)
     assert done.returncode == 2
