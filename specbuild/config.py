@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import platformdirs
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -20,11 +20,24 @@ from specbuild.errors import ConfigError
 from specbuild.recipe import Level
 
 
+def _named(value: object) -> object:
+    """An empty path would be the present folder, which nobody means to fill, or to clean."""
+    if value == "":
+        raise ValueError("names no folder")
+    return value
+
+
+def _absolute(folder: Path) -> Path:
+    """The same wherever a process that is told of it runs."""
+    return folder.expanduser().absolute()
+
+
 class Settings(BaseSettings):
     """Everything that a user can set. Frozen."""
 
     model_config = SettingsConfigDict(
         env_prefix="SPECBUILD_",
+        env_ignore_empty=True,
         frozen=True,
         extra="forbid",
         toml_file="specbuild.toml",
@@ -32,7 +45,9 @@ class Settings(BaseSettings):
         use_attribute_docstrings=True,
     )
 
-    cache_dir: Path = Field(default_factory=lambda: platformdirs.user_cache_path("specbuild"))
+    cache_dir: Annotated[Path, BeforeValidator(_named), AfterValidator(_absolute)] = Field(
+        default_factory=lambda: platformdirs.user_cache_path("specbuild")
+    )
     """Where the store and the caches of package managers lie. Not on overlayfs, NFS or tmpfs of little size."""
     bases: tuple[str, ...] = ("auto",)
     """`auto`, or names of bases in order of preference: `host`, `debian:bookworm`, …"""

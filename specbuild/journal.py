@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
@@ -19,6 +20,7 @@ class Journal:
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("w", encoding="utf-8")
+        fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # the kernel ends it with us, whatever kills us
         return self
 
     def __exit__(
@@ -33,3 +35,15 @@ class Journal:
         if self._file is not None and not isinstance(event, StepOutput):
             self._file.write(event.model_dump_json() + "\n")
             self._file.flush()
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether a build writes that journal now, in this process or another."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is none, or it is another user's, whose builds lie in a cache of their own
+        return False
+    return False

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from specbuild.environment import Environment
 from specbuild.errors import UsageError
+from specbuild.journal import is_being_written
 
 FILE = "environment.json"
 
@@ -36,6 +37,11 @@ class Place:
         """Every event, a line of JSON each."""
         return self.folder / "journal.jsonl"
 
+    @property
+    def is_building(self) -> bool:
+        """Whether the build goes on, in this process or another."""
+        return is_being_written(self.journal)
+
 
 class Library:
     """The builds under one cache folder."""
@@ -50,6 +56,10 @@ class Library:
         place.logs.mkdir(parents=True)
         place.source.mkdir()
         return place
+
+    def places(self) -> list[Place]:
+        """The folders of all builds, whatever became of them."""
+        return [self.place(path.name) for path in self._root.iterdir()] if self._root.is_dir() else []
 
     def place(self, build_id: str) -> Place:
         """The folder of a build, whether it is there or not."""

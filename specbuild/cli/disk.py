@@ -14,8 +14,10 @@ from specbuild.errors import StoreError
 from specbuild.library import Library
 from specbuild.sandbox.backends import open_backend
 
-_STORE = "store"
-"""The backend's own folder, which only the backend may touch."""
+_SHARED = ("bases", "caches", "settings", "testing")
+"""What builds have in common, beside `store`, which only the backend may touch."""
+_PLANS = "plan-????????"
+"""Source trees that `plan` reads; left behind by those that were killed."""
 _ABANDONED_SECONDS = 7 * 24 * 3600
 """Age after which the folder of a build that never ended is held for left behind by a crash."""
 _BLOCK = 512
@@ -50,14 +52,25 @@ async def prune_cache(settings: Settings, *, before: float | None = None) -> int
     """Remove what nothing needs, and environments made before that time (seconds since the epoch); bytes freed."""
     library = Library(settings.cache_dir)
     gone = [file.parent for file in library.environments() if before is not None and file.stat().st_mtime < before]
-    gone += [folder for folder in _builds(settings) if _is_abandoned(folder)]
+    gone += [place.folder for place in library.places() if _is_abandoned(place.folder)]
+    gone = [folder for folder in gone if not library.place(folder.name).is_building]
     return await _remove(settings, gone, everything=False)
 
 
 async def clean_cache(settings: Settings) -> int:
-    """Remove everything that no running build uses; bytes freed."""
-    others = [path for path in _entries(settings.cache_dir) if path.name not in {_STORE, "builds"}]
-    return await _remove(settings, [*_builds(settings), *others], everything=True)
+    """Remove everything of SpecBuild's own that no running build uses; bytes freed.
+
+    While a build runs, the bases, downloads and settings that builds share stay too.
+    """
+    places = Library(settings.cache_dir).places()
+    ended = [place.folder for place in places if not place.is_building]
+    shared = _shared(settings.cache_dir) if len(ended) == len(places) else []
+    return await _remove(settings, [*ended, *shared], everything=True)
+
+
+def _shared(folder: Path) -> list[Path]:
+    """What SpecBuild itself has put into the cache folder, which may hold things of others: somebody's home, say."""
+    return [path for path in _entries(folder) if path.name in _SHARED or path.match(_PLANS)]
 
 
 async def _remove(settings: Settings, folders: list[Path], *, everything: bool) -> int:
@@ -82,10 +95,6 @@ def _delete(paths: list[Path]) -> int:
 
 def _entries(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
-
-
-def _builds(settings: Settings) -> list[Path]:
-    return _entries(settings.cache_dir / "builds")
 
 
 def _is_abandoned(folder: Path) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from specbuild.cli import main
 from specbuild.cli.disk import disk_usage
+from specbuild.journal import Journal
 
 
 @pytest.fixture(name="cache", autouse=True)
@@ -90,3 +91,50 @@ def test_clean_removes_everything(cache: Path, capsys: pytest.CaptureFixture[str
     result(capsys, "clean")
     assert not old.exists()
     assert not (cache / "caches").exists()
+
+
+@pytest.mark.sandbox
+def test_clean_leaves_what_is_not_of_specbuild(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = build(cache, "b1", days=30)
+    (cache / "letters").mkdir()
+    (cache / "plan-of-the-garden").touch()
+    result(capsys, "clean")
+    assert not old.exists()
+    assert (cache / "letters").exists()
+    assert (cache / "plan-of-the-garden").exists()
+
+
+@pytest.mark.sandbox
+def test_clean_leaves_a_running_build_and_what_it_may_use(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, running = build(cache, "b1", days=30), build(cache, "b2", days=0, ended=False)
+    (cache / "bases").mkdir()
+    with Journal(running / "journal.jsonl"):
+        result(capsys, "clean")
+        assert (old.exists(), running.exists(), (cache / "bases").exists()) == (False, True, True)
+    result(capsys, "clean")
+    assert (running.exists(), (cache / "bases").exists()) == (False, False)
+
+
+def test_an_empty_variable_is_not_the_present_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPECBUILD_CACHE_DIR", "")
+    assert main(["cache", "dir"]) == 0
+    assert Path(capsys.readouterr().out.strip()) not in (Path(), tmp_path)
+
+
+def test_an_empty_cache_folder_in_a_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SPECBUILD_CACHE_DIR")
+    (tmp_path / "specbuild.toml").write_text('cache_dir = ""\n')
+    assert main(["cache", "dir"]) == 2
+    assert "names no folder" in capsys.readouterr().err
+
+
+def test_a_relative_cache_folder_is_made_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPECBUILD_CACHE_DIR", "here/cache")
+    assert main(["cache", "dir"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'here' / 'cache'}\n"
