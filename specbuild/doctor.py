@@ -16,10 +16,11 @@ from specbuild.bases.bootstrap import KEYRING
 from specbuild.bases.masks import Machine
 from specbuild.bases.programs import find_program
 from specbuild.config import Settings
-from specbuild.errors import SpecBuildError
+from specbuild.errors import SpecBuildError, StoreError
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Finding
 from specbuild.sandbox.passthrough import host_settings
+from specbuild.storage import on_disk
 
 DISK_NEEDED = 5 << 30
 """Bytes: three bases, and room for a few environments."""
@@ -33,9 +34,13 @@ _NO_STORE = {"overlay", "overlayfs", "nfs", "nfs4", "cifs", "smb3", "9p", "vfat"
 
 async def examine(settings: Settings) -> tuple[Finding, ...]:
     """Everything that a build needs, the sandboxes by a real fork. What is only for information is always ok."""
-    found = [*await anyio.to_thread.run_sync(_machine, settings)]
-    found += await _sandboxes(settings)
-    found += await anyio.to_thread.run_sync(_tools, settings)
+    try:
+        with on_disk(settings.cache_dir):
+            found = [*await anyio.to_thread.run_sync(_machine, settings)]
+            found += await _sandboxes(settings)
+            found += await anyio.to_thread.run_sync(_tools, settings)
+    except StoreError as error:
+        return (_system(), _cores(), _memory(), Finding("cache", False, error.message, error.hint))
     return tuple(found)
 
 

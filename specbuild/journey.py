@@ -38,6 +38,7 @@ from specbuild.rebuild import rebuild
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend
 from specbuild.speculate import Later, RaceResult, race, title
+from specbuild.storage import on_disk
 from specbuild.strategies.contract import Candidate
 from specbuild.survey import Plan, Survey, plan, repo_info, survey
 from specbuild.tree import Entry
@@ -64,12 +65,14 @@ async def build(
     build's own folder in the cache. Returns an Environment whose `outcome` tells whether anything was committed; with
     one that was, `await environment.run("pytest -x")` runs commands in it.
     Raises UsageError for what cannot be understood, SandboxError where this machine cannot run sandboxes,
-    TransientError for trouble of network or registries. Cancelling leaves nothing running.
+    or has a disk that is full or refuses, TransientError for trouble of network or registries. Cancelling leaves
+    nothing running.
     """
     chosen = settings or load_settings(**options)
-    place = Library(chosen.cache_dir).new_place()
-    with Journal(place.journal) as journal:
-        built = await _Build(str(repo), chosen, place, Fan(journal, reporter or Silent())).run(output)
+    with on_disk(chosen.cache_dir):
+        place = Library(chosen.cache_dir).new_place()
+        with Journal(place.journal) as journal:
+            built = await _Build(str(repo), chosen, place, Fan(journal, reporter or Silent())).run(output)
     return OpenEnvironment.of(built, chosen)
 
 
@@ -85,9 +88,10 @@ async def replay(
     library = Library(chosen.cache_dir)
     opened = await open_environment(environment, settings=chosen)
     clock = _Clock(reporter or Silent())
-    async with open_backend(chosen) as backend:
-        updated = await _replay(environment, opened, backend, clock, library.place(environment.id).logs)
-    library.save(updated)
+    with on_disk(chosen.cache_dir):
+        async with open_backend(chosen) as backend:
+            updated = await _replay(environment, opened, backend, clock, library.place(environment.id).logs)
+        library.save(updated)
     return updated
 
 
@@ -137,7 +141,8 @@ class _Build:
             )
         )
         try:
-            environment = await self._set_up()
+            with on_disk(self._settings.cache_dir):
+                environment = await self._set_up()
         except SpecBuildError as error:
             self._end("error", error.message)
             raise
@@ -147,9 +152,11 @@ class _Build:
         seconds = environment.seconds.model_copy(update={"total": round(self._clock.now(), 3)})
         environment = environment.model_copy(update={"seconds": seconds})
         self._end(environment.outcome, environment.message)
+        library = Library(self._settings.cache_dir)
+        library.save(environment)
         folder = output or self._place.folder
         written = write_artifacts(environment, folder, journal=self._place.journal, logs=self._place.logs)
-        Library(self._settings.cache_dir).save(written)
+        library.save(written)
         return written
 
     def _end(self, outcome: str, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,12 +57,21 @@ def build(output: Output, /, repo: str, folder: Path, **options: Any) -> int:
 
 
 def check_output_folder(folder: Path) -> None:
-    """Refuse to mix the result with files that are not of an earlier result."""
+    """Refuse, before minutes are spent, what cannot hold the result or holds files that are not of an earlier one."""
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "environment.json").exists():
         raise UsageError(
             f"the output folder {folder} holds files that SpecBuild did not write",
             hint="name another folder with --output, or empty this one",
         )
+    try:
+        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"the output folder {folder} cannot be written: {error.strerror}",
+            hint="name another folder with --output",
+        ) from error
 
 
 def hide_from_git(folder: Path) -> None:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from specbuild.environment import Artifacts, Environment
+from specbuild.errors import UsageError
 from specbuild.export.dockerfile import dockerfile
 from specbuild.export.script import setup_script
 
@@ -13,8 +14,18 @@ from specbuild.export.script import setup_script
 def write_artifacts(environment: Environment, folder: Path, *, journal: Path, logs: Path) -> Environment:
     """Write all files of an Environment to `folder` (made if missing); the Environment with their paths.
 
-    Without a committed Recipe there is no Dockerfile and no setup script.
+    Without a committed Recipe there is no Dockerfile and no setup script. Raises UsageError if the folder takes none.
     """
+    try:
+        return _write(environment, folder, journal, logs)
+    except OSError as error:
+        raise UsageError(
+            f"the result cannot be written to {folder}: {error.strerror}",
+            hint=f"it is kept in the cache all the same: specbuild run {environment.id} -- COMMAND",
+        ) from error
+
+
+def _write(environment: Environment, folder: Path, journal: Path, logs: Path) -> Environment:
     folder.mkdir(parents=True, exist_ok=True)
     committed = environment.recipe is not None
     paths = Artifacts(

@@ -1,0 +1,52 @@
+"""What a disk refuses, told apart from bugs: SpecBuild's own folders are full, read-only, or no folders at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+from specbuild.errors import StoreError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO, errno.ENAMETOOLONG})
+
+
+@contextlib.contextmanager
+def on_disk(cache_dir: Path) -> Generator[None]:
+    """Make the cache folder if it is missing, and raise StoreError for what a disk refuses meanwhile.
+
+    Other errors of the system pass: they are ours.
+    """
+    try:
+        cache_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"the cache folder {cache_dir} cannot be made: {error.strerror}",
+            hint="set another one with SPECBUILD_CACHE_DIR or `cache_dir`",
+        ) from error
+    try:
+        yield
+    except OSError as error:
+        told = as_store_error(error)
+        if told is None:
+            raise
+        raise told from error
+
+
+def as_store_error(error: OSError) -> StoreError | None:
+    """What to tell the user of an error of the system that a disk or its permissions explain; None for others."""
+    where = f" at {os.fsdecode(error.filename)}" if isinstance(error.filename, (str, bytes)) else ""
+    if error.errno in _FULL:
+        return StoreError(
+            f"the disk is full{where}: {error.strerror}",
+            hint="free some space (`specbuild cache prune`), or set SPECBUILD_CACHE_DIR to a larger disk",
+        )
+    if error.errno in _REFUSED:
+        return StoreError(
+            f"the disk refuses what SpecBuild needs{where}: {error.strerror}",
+            hint="see who owns that path and how it is mounted, or set SPECBUILD_CACHE_DIR to another folder",
+        )
+    return None
