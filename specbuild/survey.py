@@ -19,6 +19,7 @@ from specbuild.repo.facts import Facts
 from specbuild.repo.fetch import fetch_repo
 from specbuild.repo.inspect import inspect
 from specbuild.repo.source import Repo
+from specbuild.storage import on_disk
 from specbuild.strategies import left_out, propose
 from specbuild.strategies.contract import Candidate, Request
 from specbuild.verify import checks_for
@@ -57,8 +58,7 @@ async def plan(repo: str | Path, *, settings: Settings | None = None, **options:
     """What `build` would try, and why. Raises as `build` does."""
     chosen = settings or load_settings(**options)
     notices: list[str] = []
-    chosen.cache_dir.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=chosen.cache_dir, prefix="plan-") as work:
+    with on_disk(chosen.cache_dir), TemporaryDirectory(dir=chosen.cache_dir, prefix="plan-") as work:
         found = await survey(str(repo), Path(work), chosen, notices.append, make=False)
         planned = found.bases.planned
         return Plan(
@@ -93,9 +93,6 @@ async def survey(
     for warning in facts.warnings:
         notify(f"{warning.evidence.file}: {warning.value}")
     phase("bases", ", ".join(settings.bases))
-    bases = await choose_bases(
-        settings.bases, facts, providers=providers(settings, notify=notify), notify=notify, make=make
-    )
     checks = checks_for(
         facts,
         level=settings.level,
@@ -104,13 +101,24 @@ async def survey(
         timeout=settings.step_timeout,
     )
 
-    def propose_on(refs: tuple[BaseRef, ...]) -> tuple[Candidate, ...]:
+    def propose_on(refs: tuple[BaseRef, ...], tell: Notify = notify) -> tuple[Candidate, ...]:
         request = Request(facts=facts, bases=refs, checks=checks, source_digest=repo.digest, now=datetime.now(UTC))
         for reason in left_out(request):
-            notify(reason)
+            tell(reason)
         return propose(request, only=settings.strategies, limit=settings.max_candidates)
 
+    known = providers(settings, notify=notify)
+    planned = await choose_bases(settings.bases, facts, providers=known, make=False)
+    # A base takes a minute to make: not one that no strategy would use.
+    made_for_nothing = all(base.python for base in planned.planned) and not propose_on(planned.planned, _tell_nobody)
+    if make and made_for_nothing:
+        return Survey(repo, facts, Chosen(planned.ready), (), propose_on)
+    bases = await choose_bases(settings.bases, facts, providers=known, notify=notify, make=make)
     return Survey(repo, facts, bases, propose_on(bases.ready) if bases.ready else (), propose_on)
+
+
+def _tell_nobody(message: str) -> None:
+    del message
 
 
 def read_facts(repo: Repo) -> Facts:
