@@ -45,10 +45,12 @@ class LocalSandbox:
         bwrap = shutil.which("bwrap") or str(Path(sysconfig.get_path("scripts")) / "bwrap")
         words = [bwrap, "--die-with-parent", "--unshare-pid", "--proc", "/proc", "--dev", "/dev"]
         shared = [f"/{name}" for name in ("usr", "bin", "sbin", "lib", "lib64", "etc") if Path(f"/{name}").exists()]
-        for path in dict.fromkeys([*shared, sys.base_prefix, sys.prefix]):
+        for path in shared:
             words += ["--ro-bind", path, path]
         for target, source in self._mounts.items():
             words += ["--bind", str(source), target]
+        for path in {sys.base_prefix, sys.prefix} - {"/usr"}:  # last: they may lie below /tmp
+            words += ["--ro-bind", path, path]
         return [*words, "--chdir", command.cwd, "--clearenv", *self._env(command), *command.argv]
 
     def _env(self, command: Command) -> list[str]:
