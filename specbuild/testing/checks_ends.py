@@ -41,10 +41,8 @@ async def background_processes_end_with_the_command(trial: Trial) -> None:
 
 async def a_daemon_does_not_write_on(trial: Trial) -> None:
     async with trial.fork() as box:
-        await out(
-            box,
-            "(setsid sh -c 'while :; do echo tick >> /ticks; done' > /dev/null 2>&1 &); until [ -s /ticks ]; do sleep 0.01; done",
-        )
+        daemon = "(setsid sh -c 'while :; do echo tick >> /ticks; done' > /dev/null 2>&1 &)"
+        await out(box, f"{daemon}; until [ -s /ticks ]; do sleep 0.01; done")
         first = await out(box, "wc -c < /ticks")
         assert await out(box, "sleep 0.1; wc -c < /ticks") == first
 
