@@ -122,6 +122,12 @@ async def test_the_root_folder_keeps_its_mode_and_owner(tmp_path: Path, tiny: Pa
         assert await seen(backend, state, "stat -c '%a %u %g' /") == "1711 5 6"
 
 
+async def test_a_command_leaves_nothing_beside_the_files_of_its_sandbox(tmp_path: Path, tiny: Path) -> None:
+    async with OverlayBackend(tmp_path) as backend, backend.fork(await started(backend, tiny)) as box:
+        await out(box, "echo > /file")
+        assert [path.name for path in (tmp_path / "mapped/live" / box.id).iterdir()] == ["diff"]
+
+
 async def test_two_sessions_share_a_store(tmp_path: Path, tiny: Path) -> None:
     async with OverlayBackend(tmp_path) as first, OverlayBackend(tmp_path) as second:
         base = await started(first, tiny)

@@ -136,3 +136,18 @@ def test_a_file_with_several_names_counts_once(tmp_path: Path) -> None:
     os.link(tmp_path / "a", tmp_path / "b")
     assert trees.measure(str(tmp_path)) == before
     assert before >= 1 << 20
+
+
+def test_only_what_holds_nothing_is_removed_without_a_worker(tmp_path: Path) -> None:
+    hollow, full, wide = (tmp_path / name for name in ("hollow", "full", "wide"))
+    (hollow / "work/incompat").mkdir(parents=True)
+    (hollow / "work/incompat/mark").touch()
+    full.mkdir()
+    (full / "file").write_text("content")
+    for number in range(100):
+        (wide / str(number)).mkdir(parents=True)
+    assert [trees.remove_hollow(str(folder)) for folder in (hollow, full, wide)] == [True, False, False]
+    assert not hollow.exists()
+    assert (full / "file").read_text() == "content"
+    assert len(list(wide.iterdir())) == 100
+    assert not trees.remove_hollow(str(tmp_path / "missing"))

@@ -264,7 +264,7 @@ class CommandJob(Job):
         self.finish()
 
     def finish(self) -> None:
-        """Tell how it ended. Its work folder is of no use to anybody; more than folders is only seldom left in it."""
+        """Tell how it ended. Its work folder is of no use to anybody, and mostly holds a mark of `volatile` only."""
         trees.remove_hollow(self.work)
         if self.outcome is not None:
             end = {

@@ -117,14 +117,21 @@ def remove(path: str) -> int:
 
 
 def remove_hollow(path: str) -> bool:
-    """Remove a tree of a few folders with nothing else in them, which needs no worker; whether it is gone."""
-    folders = [path]
+    """Remove a tree of a few folders and empty files, which needs no worker; whether it is gone."""
+    folders: list[str] = [path]
+    files: list[str] = []
     try:
         for folder in folders:
             with os.scandir(folder) as entries:
-                folders += [entry.path if entry.is_dir(follow_symlinks=False) else "" for entry in entries]
-            if "" in folders or len(folders) > _A_FEW:
-                return False
+                for entry in entries:
+                    here = folders if entry.is_dir(follow_symlinks=False) else files
+                    here.append(entry.path)
+                    if len(folders) + len(files) > _A_FEW or (
+                        here is files and entry.stat(follow_symlinks=False).st_size
+                    ):
+                        return False
+        for file in files:
+            os.unlink(file)
         for folder in reversed(folders):
             os.rmdir(folder)
     except OSError:  # for a worker to explain
