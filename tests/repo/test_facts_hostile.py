@@ -26,7 +26,7 @@ MANIFESTS = (
     ".gitlab-ci.yml",
     ".travis.yml", ".circleci/config.yml", "azure-pipelines.yml", "appveyor.yml", "Makefile", "Dockerfile",
     ".devcontainer/devcontainer.json", "README.md", "README.rst", "meson.build", "CMakeLists.txt", "Cargo.toml",
-    "tests/test_demo.py", "tests/conftest.py", "pytest.ini", "manage.py", "CHANGES.rst",
+    "tests/test_demo.py", "tests/conftest.py", "pytest.ini", "pytest.toml", "manage.py", "CHANGES.rst",
 )  # fmt: skip
 """One path for each kind of file that some reader opens."""
 
