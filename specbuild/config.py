@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated
@@ -10,14 +11,22 @@ import platformdirs
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     PyprojectTomlConfigSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
 from specbuild.errors import ConfigError
 from specbuild.recipe import Level
+
+_TOML = "specbuild.toml"
+_PYPROJECT = "pyproject.toml"
+
+SMALLEST = 64 << 20
+"""Bytes: no environment fits into less, so that a smaller number has lost its unit."""
 
 
 def _named(value: object) -> object:
@@ -32,6 +41,16 @@ def _absolute(folder: Path) -> Path:
     return folder.expanduser().absolute()
 
 
+def _split(value: object) -> object:
+    """`host, debian:bookworm` as well as a list, or a list in JSON."""
+    if not isinstance(value, str):
+        return value
+    return json.loads(value) if value.lstrip().startswith("[") else value.replace(",", " ").split()
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+
+
 class Settings(BaseSettings):
     """Everything that a user can set. Frozen."""
 
@@ -40,7 +59,7 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         frozen=True,
         extra="forbid",
-        toml_file="specbuild.toml",
+        toml_file=_TOML,
         pyproject_toml_table_header=("tool", "specbuild"),
         use_attribute_docstrings=True,
     )
@@ -49,7 +68,7 @@ class Settings(BaseSettings):
         default_factory=lambda: platformdirs.user_cache_path("specbuild")
     )
     """Where the store and the caches of package managers lie. Not on overlayfs, NFS or tmpfs of little size."""
-    bases: tuple[str, ...] = ("auto",)
+    bases: Names = ("auto",)
     """`auto`, or names of bases in order of preference: `host`, `debian:bookworm`, …"""
     debian_mirror: str | None = None
     """Address of a Debian archive to make bases from, instead of the host's own mirrors."""
@@ -58,7 +77,7 @@ class Settings(BaseSettings):
     """Steps that run at once; default: one more than the usable cores."""
     sequential: bool = False
     """One slot and one recipe at a time: the baseline."""
-    strategies: tuple[str, ...] = ()
+    strategies: Names = ()
     """Only strategies whose name starts with one of these; empty for all."""
     level: Level = Level.TESTS
     test_command: str | None = None
@@ -70,9 +89,9 @@ class Settings(BaseSettings):
     """Seconds for one step."""
     silence_timeout: Annotated[float, Field(gt=0)] | None = 900.0
     """Seconds a step may run without any output."""
-    memory_bytes: Annotated[int, Field(gt=0)] | None = None
+    memory_bytes: Annotated[int, Field(ge=SMALLEST)] | None = None
     """For each sandbox; default: three quarters of the machine's memory."""
-    disk_bytes: Annotated[int, Field(gt=0)] | None = 20 << 30
+    disk_bytes: Annotated[int, Field(ge=SMALLEST)] | None = 20 << 30
     """For the layer of each sandbox."""
     processes: Annotated[int, Field(gt=0)] = 4096
     max_candidates: Annotated[int, Field(ge=1)] = 24
@@ -95,7 +114,7 @@ class Settings(BaseSettings):
             init_settings,
             env_settings,
             TomlConfigSettingsSource(settings_cls),
-            PyprojectTomlConfigSettingsSource(settings_cls),
+            PyprojectTomlConfigSettingsSource(settings_cls, _own_part_of(Path(_PYPROJECT))),
         )
 
     @property
@@ -106,10 +125,16 @@ class Settings(BaseSettings):
         return self.jobs or len(os.sched_getaffinity(0)) + 1
 
 
+def _own_part_of(pyproject: Path) -> Path:
+    """The file, if it may have a table of ours; another may be as broken as it likes: it is what is to be set up."""
+    ours = pyproject.is_file() and b"specbuild" in pyproject.read_bytes()
+    return pyproject if ours else Path(os.devnull)
+
+
 def load_settings(**given: object) -> Settings:
     """Settings with `given` arguments (None means not given) over variables and files.
 
-    Raises ConfigError with every value that makes no sense.
+    Raises ConfigError with every value that makes no sense, or for a file that cannot be read.
     """
     try:
         return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
@@ -118,4 +143,10 @@ def load_settings(**given: object) -> Settings:
         raise ConfigError(
             "these settings make no sense:\n" + "\n".join(lines),
             hint="see `specbuild build --help` for what each takes",
+        ) from error
+    except (SettingsError, OSError, ValueError, AttributeError) as error:
+        # ValueError: broken TOML, or not UTF-8; AttributeError: pydantic-settings takes the table for granted.
+        raise ConfigError(
+            f"the settings cannot be read: {error}",
+            hint=f"see {_TOML} and {_PYPROJECT} in {Path.cwd()}, and the variables SPECBUILD_*",
         ) from error
