@@ -20,7 +20,7 @@ from specbuild.bases.releases import ALIASES, RELEASES, Release, find_release
 from specbuild.bases.rootfs_tar import add_file, digest_of_file, installed_packages
 from specbuild.bases.shelf import Record, Shelf, utc_now
 from specbuild.bases.tools import find_tool
-from specbuild.errors import BaseUnavailableError, TransientError
+from specbuild.errors import BaseUnavailableError, ConfigError, TransientError
 from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.sandbox.apt_settings import acquire_settings, auth_text
 from specbuild.sandbox.contract import Backend, Checkpoint, RootfsTar
@@ -78,7 +78,8 @@ class DebianBases:
     async def resolve(self, base: str, *, background: bool = False) -> BaseRef:
         """The reference of the base, making it if need be (15 to 30 s, 170 MB); with `background` at low priority.
 
-        Raises BaseUnavailableError, or TransientError for trouble with the network.
+        Raises ConfigError for a release that there is not, BaseUnavailableError, or TransientError for trouble with the
+        network.
         """
         release = self._release(base)
         if ref := self.cached(base):
@@ -110,7 +111,7 @@ class DebianBases:
         if release := find_release(wanted):
             return release
         known = ", ".join([*(r.name for r in RELEASES), *ALIASES])
-        raise BaseUnavailableError(f"there is no Debian release {wanted!r} here", hint=f"known: {known}, or a number")
+        raise ConfigError(f"there is no Debian release {wanted!r} here", hint=f"known: {known}, or a number")
 
     async def _renew(self, release: Release, background: bool) -> BaseRef:
         """Make it; where that fails for want of a network, an older one will do."""

@@ -22,7 +22,7 @@ from specbuild.bases.programs import run_program
 from specbuild.bases.releases import find_release
 from specbuild.bases.shelf import Record, Shelf
 from specbuild.bases.tools import find_tool
-from specbuild.errors import BaseUnavailableError, SpecBuildError, StoreError, TransientError
+from specbuild.errors import BaseUnavailableError, ConfigError, SpecBuildError, StoreError, TransientError
 
 BOOKWORM = find_release("bookworm")
 assert BOOKWORM is not None
@@ -209,7 +209,7 @@ async def test_a_base_that_is_here_needs_no_network(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_release_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(BaseUnavailableError, match="no Debian release 'potato'") as caught:
+    with pytest.raises(ConfigError, match="no Debian release 'potato'") as caught:
         await DebianBases(tmp_path).resolve("debian:potato")
     assert "bookworm" in caught.value.hint
 
