@@ -74,11 +74,13 @@ def prune(output: Output, older_than: float | None) -> int:
 @click.pass_obj
 def clean(output: Output) -> int:
     """Remove everything in the cache: environments, checkpoints, bases, downloads. Output folders stay."""
-    from specbuild.cli.disk import clean_cache
+    from specbuild.cli.disk import clean_cache, running_builds
     from specbuild.cli.interrupts import run_to_end
     from specbuild.config import load_settings
 
     settings = load_settings()
+    for build in running_builds(settings):
+        output.err.line(f"{output.err.paint('note', 'yellow')}: build {build} is running; what it may need stays")
     freed = run_to_end(lambda: clean_cache(settings), output.err)
     _freed(output, freed, settings.cache_dir)
     return 0

@@ -57,6 +57,11 @@ async def prune_cache(settings: Settings, *, before: float | None = None) -> int
     return await _remove(settings, gone, everything=False)
 
 
+def running_builds(settings: Settings) -> list[str]:
+    """Ids of the builds that go on in this cache now."""
+    return sorted(place.id for place in Library(settings.cache_dir).places() if place.is_building)
+
+
 async def clean_cache(settings: Settings) -> int:
     """Remove everything of SpecBuild's own that no running build uses; bytes freed.
 

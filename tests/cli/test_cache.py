@@ -109,7 +109,8 @@ def test_clean_leaves_a_running_build_and_what_it_may_use(cache: Path, capsys: p
     old, running = build(cache, "b1", days=30), build(cache, "b2", days=0, ended=False)
     (cache / "bases").mkdir()
     with Journal(running / "journal.jsonl"):
-        result(capsys, "clean")
+        assert main(["cache", "clean"]) == 0
+        assert "build b2 is running" in capsys.readouterr().err
         assert (old.exists(), running.exists(), (cache / "bases").exists()) == (False, True, True)
     result(capsys, "clean")
     assert (running.exists(), (cache / "bases").exists()) == (False, False)
