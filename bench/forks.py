@@ -166,7 +166,7 @@ def table(results: dict[str, Times]) -> str:
     for name, times in results.items():
         state = STATES[name]
         cells = [f"{statistics.median(times[c]):.1f} [{min(times[c]):.1f}..{max(times[c]):.1f}]" for c in COLUMNS]
-        lines.append(f"| {name}: {state.files:,} files, {state.bytes / 1e6:,.3g} MB | " + " | ".join(cells) + " |")
+        lines.append(f"| {name}: {state.files:,} files, {state.bytes / 1e6:,g} MB | " + " | ".join(cells) + " |")
     first, last = next(iter(results.values())), list(results.values())[-1]
     if first is not last:
         medians = [statistics.median(last[column]) / statistics.median(first[column]) for column in COLUMNS]
