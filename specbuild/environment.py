@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from specbuild.model import Frozen
 from specbuild.recipe import BaseRef, Recipe
 from specbuild.repo.facts import Facts
 from specbuild.verify.verdict import Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 
 class RepoInfo(Frozen):
@@ -109,7 +109,7 @@ class Environment(Frozen):
     are None and `candidates` tells of each how far it came.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Literal[1] = SCHEMA_VERSION
     id: str
     """Names the environment in the store and for `run`, `shell` and `replay`."""
     outcome: Literal["committed", "failed", "timeout"]

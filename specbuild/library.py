@@ -92,7 +92,7 @@ class Library:
         if (path / FILE).is_file():
             return path / FILE
         saved = self.environments()
-        found = saved[-1:] if ref == "last" else [file for file in saved if file.parent.name.startswith(ref)]
+        found = saved[-1:] if ref == "last" else [file for file in saved if ref and file.parent.name.startswith(ref)]
         if len(found) == 1:
             return found[0]
         if found:
@@ -107,7 +107,12 @@ class Library:
 def _read(path: Path) -> Environment:
     try:
         return Environment.model_validate_json(path.read_bytes())
-    except (ValidationError, OSError) as error:
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] else ""
         raise UsageError(
-            f"{path} is not an environment of this version of SpecBuild: {error}", hint="build the repository again"
+            f"{path} is not an environment of this version of SpecBuild: {where}{first['msg']}",
+            hint="build the repository again",
         ) from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="see who owns it") from error
