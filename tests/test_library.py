@@ -44,7 +44,7 @@ def test_the_environment_of_another_schema_is_not_guessed_at(tmp_path: Path) -> 
         specbuild_version="0.1.0",
         created="2026-11-30T00:00:00+00:00",
         repo=RepoInfo(origin="x", kind="folder", revision=None, digest="sha256:0", date=None, fetch=""),
-        seconds=Seconds(total=1.0),
+        seconds=Seconds(total=1.0, to_commit=None),
         facts=Facts(),
     )
     (tmp_path / "environment.json").write_text(made.model_dump_json())
