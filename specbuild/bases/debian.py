@@ -93,12 +93,18 @@ class DebianBases:
     async def provide(self, ref: BaseRef, backend: Backend) -> Checkpoint:
         """The base as a Checkpoint of `backend`.
 
-        Raises BaseUnavailableError if an archive with that content is not kept any more.
+        Raises BaseUnavailableError if an archive with that content is not kept any more, or is damaged.
         """
         key = checkpoint_root(ref)
         if found := await backend.find(key):
             return found
-        archive = self._shelf.archive(ref.digest.removeprefix("sha256:"))
+        digest = ref.digest.removeprefix("sha256:")
+        if await anyio.to_thread.run_sync(self._shelf.discard_damaged, digest):
+            raise BaseUnavailableError(
+                f"the archive of {ref.name} was damaged on the disk, so it is removed",
+                hint="build again: it will be made anew",
+            )
+        archive = self._shelf.archive(digest)
         if not archive.is_file():
             raise BaseUnavailableError(
                 f"{ref.name} with the content {ref.digest[:19]}… is not kept on this machine any more",

@@ -19,6 +19,7 @@ import anyio
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from specbuild.bases.rootfs_tar import digest_of_file
 from specbuild.model import Frozen
 
 SCHEMA_VERSION = 1
@@ -37,6 +38,8 @@ class Record(Frozen):
     """Debian's name of it (`amd64`)."""
     digest: str
     """sha256 of the archive before the sources were added: the same whatever the mirror."""
+    stored: str | None = None
+    """sha256 of the archive as it lies on the shelf, which disks and crashes may change; None in older records."""
     made: str
     """ISO 8601, UTC."""
     checked: float
@@ -86,6 +89,7 @@ class Shelf:
 
     def put(self, slot: str, record: Record, archive: Path) -> None:
         """Place an archive, made on the same filesystem, and its record. Call with the lock held."""
+        record = record.model_copy(update={"stored": digest_of_file(archive)})
         archive.replace(self.archive(record.digest))
         text = record.model_dump_json(indent=1)
         for name in (record.digest, slot):
@@ -93,6 +97,17 @@ class Shelf:
             draft.write_text(text, encoding="utf-8")
             draft.replace(self.folder / f"{name}.json")
         self._drop_old(record)
+
+    def discard_damaged(self, digest: str) -> bool:
+        """Remove the archive if it is not what was put here any more, so that it is made anew; whether it was so.
+
+        Reads all of it: 0.1 to 0.5 s.
+        """
+        record = self.by_digest(digest)
+        if record is None or record.stored in (None, digest_of_file(self.archive(digest))):
+            return False
+        self.archive(digest).unlink(missing_ok=True)
+        return True
 
     def sweep(self, prefix: str) -> None:
         """Remove work folders that a killed process left. Call with the lock of those that use that prefix held."""

@@ -7,10 +7,15 @@ import tarfile
 from pathlib import Path
 
 import anyio
+import pytest
 
+from specbuild.bases.debian import DebianBases
 from specbuild.bases.releases import RELEASES, find_release
 from specbuild.bases.rootfs_tar import add_file, digest_of_file, installed_packages
 from specbuild.bases.shelf import KEPT, Record, Shelf
+from specbuild.errors import SandboxError
+from specbuild.recipe import BaseRef
+from specbuild.testing.fakes import Behaviour, FakeBackend
 
 SLOT = "debian-bookworm-amd64"
 
@@ -40,7 +45,10 @@ def test_a_base_is_found_by_name_and_by_content(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path / "bases")
     assert shelf.newest(SLOT) is None
     put(shelf, "a" * 64)
-    assert shelf.newest(SLOT) == record("a" * 64) == shelf.by_digest("a" * 64)
+    found = shelf.newest(SLOT)
+    assert found is not None
+    assert found == shelf.by_digest("a" * 64)
+    assert found.model_copy(update={"stored": None}) == record("a" * 64)
     assert shelf.archive("a" * 64).read_text() == "a" * 64
 
 
@@ -113,3 +121,24 @@ def test_releases_are_known_by_name_number_and_alias() -> None:
         assert found.name == name
     assert find_release("potato") is None
     assert len({release.epoch for release in RELEASES if release.stable}) == 3
+
+
+@pytest.mark.parametrize("damage", ["", "a" * 63, "a" * 63 + "b"], ids=["emptied", "cut short", "changed"])
+def test_a_damaged_archive_is_taken_away_to_be_made_anew(damage: str, tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "bases")
+    put(shelf, "a" * 64)
+    assert not shelf.discard_damaged("a" * 64)
+    shelf.archive("a" * 64).write_text(damage)
+    assert shelf.discard_damaged("a" * 64)
+    assert shelf.newest(SLOT) is None
+    assert not shelf.discard_damaged("a" * 64)
+
+
+async def test_a_damaged_base_is_our_trouble_and_not_the_project_s(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "bases")
+    put(shelf, "a" * 64)
+    shelf.archive("a" * 64).write_text("rubbish")
+    ref = BaseRef(name="debian:bookworm", digest=f"sha256:{'a' * 64}")
+    with pytest.raises(SandboxError, match="was damaged on the disk") as told:
+        await DebianBases(tmp_path).provide(ref, FakeBackend(lambda command, files: Behaviour()))
+    assert "made anew" in told.value.hint
