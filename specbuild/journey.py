@@ -34,6 +34,7 @@ from specbuild.export.write import write_artifacts
 from specbuild.journal import Journal
 from specbuild.library import Library, Place
 from specbuild.opened import OpenEnvironment, open_environment, save_repo
+from specbuild.outage import refuse_outage
 from specbuild.rebuild import rebuild
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend
@@ -189,6 +190,7 @@ class _Build:
             )
             environment = self._environment(found, field.candidates, result)
             if environment.recipe is None:
+                refuse_outage(environment.candidates)
                 return environment
             return await self._conclude(environment, backend)
 
