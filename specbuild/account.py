@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, assert_never
 
 from specbuild.environment import CandidateReport, TimelineEntry, Waste
-from specbuild.speculate import Execution, RaceResult, kind, title
+from specbuild.execution import Execution, kind, title
+from specbuild.speculate import RaceResult
 from specbuild.strategies.contract import Candidate
 from specbuild.tree import EdgeState, RecipeState
 

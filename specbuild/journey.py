@@ -29,6 +29,7 @@ from specbuild.events import (
     Silent,
     StepOutput,
 )
+from specbuild.execution import title
 from specbuild.export.lock import read_lock
 from specbuild.export.write import write_artifacts
 from specbuild.journal import Journal
@@ -38,7 +39,7 @@ from specbuild.outage import refuse_outage
 from specbuild.rebuild import rebuild
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend
-from specbuild.speculate import Later, RaceResult, race, title
+from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
 from specbuild.strategies.contract import Candidate
 from specbuild.survey import Plan, Survey, plan, repo_info, survey

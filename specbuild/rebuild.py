@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from specbuild.account import last_lines
+from specbuild.execution import Workshop
 from specbuild.recipe import Recipe
 from specbuild.sandbox.contract import Backend, Completed, Limits, LineSink
 from specbuild.scheduler import LEADER_WEIGHT
-from specbuild.speculate import Workshop
 from specbuild.verify.verdict import Verdict
 
 

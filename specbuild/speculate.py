@@ -12,67 +12,27 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol, assert_never
+from typing import Literal, assert_never
 
 import anyio
 from anyio.abc import TaskGroup
 
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
 from specbuild.events import CandidateEnded, Notice, Reporter, StepEnded, StepOutput, StepStarted, Verified
+from specbuild.execution import Execution, Outcome, Workshop, explain, kind, title
 from specbuild.recipe import BaseRef, Check, Step
-from specbuild.sandbox.contract import Backend, Checkpoint, Completed, End, Limits, LineSink, Sandbox, Spent
+from specbuild.sandbox.contract import Backend, Checkpoint, Completed, Limits, LineSink, Sandbox, Spent
 from specbuild.scheduler import choose, cpu_weights
-from specbuild.tree import Edge, Entry, RecipeState, Tree, Work
+from specbuild.tree import Edge, Entry, RecipeState, Tree
 from specbuild.verify.verdict import Verdict
 
 MACHINERY_TRIES = 2
 """How often a piece of work is started before trouble of our own machinery counts against the Recipes that need it."""
 
 
-Outcome = Literal["ok", "failed", "cancelled", "reused"]
-"""How one execution of an edge's work ended."""
-
-
 Later = Callable[[], Awaitable[Iterable["Entry"]]]
 """Brings further Recipes, such as those on a base that has to be made first. Raises BaseUnavailableError or
 TransientError where nothing comes of it."""
-
-
-class Workshop(Protocol):
-    """How work is done: the race's view of bases, steps and verification."""
-
-    async def provide(self, base: BaseRef) -> Checkpoint:
-        """The Checkpoint in which nothing has been run on `base` yet."""
-        ...
-
-    async def run_step(self, sandbox: Sandbox, step: Step, *, on_line: LineSink, log: Path | None) -> Completed:
-        """Run a Step to its end."""
-        ...
-
-    async def verify(self, sandbox: Sandbox, check: Check, *, on_line: LineSink, log: Path | None) -> Verdict:
-        """Run a Check and judge it by its report."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """One execution of an edge's work: a row of the timeline."""
-
-    key: str
-    work: Work
-    start: float
-    """Seconds since the race began."""
-    end: float
-    outcome: Outcome
-    candidates: tuple[str, ...]
-    cpu_seconds: float = 0.0
-    """What its Commands have used, cancelled ones too; zero for bases, which are made once for all races."""
-    written_bytes: int = 0
-    completed: Completed | None = None
-    verdict: Verdict | None = None
-    error: str = ""
-    """What our machinery said, when it was that which failed."""
-    log: Path | None = None
 
 
 @dataclass(slots=True)
@@ -397,39 +357,3 @@ class _Race:
         )
         if done.verdict is not None:
             self._reporter.emit(Verified(at=self.now(), candidates=done.candidates, verdict=done.verdict))
-
-
-def title(work: Work) -> str:
-    """A few words that name a piece of work for people."""
-    match work:
-        case BaseRef():
-            return f"base {work.name}"
-        case Step():
-            return work.title or work.run.strip().splitlines()[0][:80]
-        case Check():
-            return f"verify by {work.runner}"
-
-
-def kind(work: Work) -> str:
-    """The kind of a piece of work: a step's own, `base`, or `test`."""
-    match work:
-        case BaseRef():
-            return "base"
-        case Step():
-            return work.kind.value
-        case Check():
-            return "test"
-
-
-def explain(done: Execution) -> str:
-    """Why an execution failed, in one line."""
-    if done.error:
-        return f"our own machinery failed: {done.error}"
-    if done.verdict is not None:
-        return done.verdict.reason
-    completed = done.completed
-    if completed is None:
-        return f"{title(done.work)} failed"
-    if completed.end is End.EXITED:
-        return f"{title(done.work)} exited with status {completed.exit_code}"
-    return f"{title(done.work)} ended: {completed.note or completed.end.value}"

@@ -75,7 +75,7 @@ class Surroundings:
 
 
 class BuildWorkshop:
-    """The real workshop for one source tree. See `specbuild.speculate.Workshop`."""
+    """The real workshop for one source tree. See `specbuild.execution.Workshop`."""
 
     def __init__(self, backend: Backend, source: Path, tracked: Mapping[str, str], surroundings: Surroundings) -> None:
         self._backend = backend

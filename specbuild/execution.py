@@ -1,0 +1,88 @@
+"""The execution of one piece of a race's work: what it is, who does it, how it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from specbuild.recipe import BaseRef, Check, Step
+from specbuild.sandbox.contract import Checkpoint, Completed, End, LineSink, Sandbox
+from specbuild.tree import Work
+from specbuild.verify.verdict import Verdict
+
+Outcome = Literal["ok", "failed", "cancelled", "reused"]
+"""How one execution of an edge's work ended."""
+
+
+class Workshop(Protocol):
+    """How work is done: the race's view of bases, steps and verification."""
+
+    async def provide(self, base: BaseRef) -> Checkpoint:
+        """The Checkpoint in which nothing has been run on `base` yet."""
+        ...
+
+    async def run_step(self, sandbox: Sandbox, step: Step, *, on_line: LineSink, log: Path | None) -> Completed:
+        """Run a Step to its end."""
+        ...
+
+    async def verify(self, sandbox: Sandbox, check: Check, *, on_line: LineSink, log: Path | None) -> Verdict:
+        """Run a Check and judge it by its report."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One execution of an edge's work: a row of the timeline."""
+
+    key: str
+    work: Work
+    start: float
+    """Seconds since the race began."""
+    end: float
+    outcome: Outcome
+    candidates: tuple[str, ...]
+    cpu_seconds: float = 0.0
+    """What its Commands have used, cancelled ones too; zero for bases, which are made once for all races."""
+    written_bytes: int = 0
+    completed: Completed | None = None
+    verdict: Verdict | None = None
+    error: str = ""
+    """What our machinery said, when it was that which failed."""
+    log: Path | None = None
+
+
+def title(work: Work) -> str:
+    """A few words that name a piece of work for people."""
+    match work:
+        case BaseRef():
+            return f"base {work.name}"
+        case Step():
+            return work.title or work.run.strip().splitlines()[0][:80]
+        case Check():
+            return f"verify by {work.runner}"
+
+
+def kind(work: Work) -> str:
+    """The kind of a piece of work: a step's own, `base`, or `test`."""
+    match work:
+        case BaseRef():
+            return "base"
+        case Step():
+            return work.kind.value
+        case Check():
+            return "test"
+
+
+def explain(done: Execution) -> str:
+    """Why an execution failed, in one line."""
+    if done.error:
+        return f"our own machinery failed: {done.error}"
+    if done.verdict is not None:
+        return done.verdict.reason
+    completed = done.completed
+    if completed is None:
+        return f"{title(done.work)} failed"
+    if completed.end is End.EXITED:
+        return f"{title(done.work)} exited with status {completed.exit_code}"
+    return f"{title(done.work)} ended: {completed.note or completed.end.value}"
