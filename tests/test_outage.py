@@ -7,6 +7,7 @@ import pytest
 from specbuild.environment import CandidateReport
 from specbuild.errors import TransientError
 from specbuild.outage import refuse_outage
+from specbuild.recipe import Level
 from specbuild.verify.verdict import Verdict
 
 APT = "W: Failed to fetch http://mirror.test/InRelease  Temporary failure resolving 'mirror.test'\nE: no python3"
@@ -55,7 +56,7 @@ def test_an_answer_that_says_no_is_the_repository_s_failure(tail: str) -> None:
 
 
 def test_tests_that_reach_nobody_have_failed() -> None:
-    refuse_outage([report(APT, verdict=Verdict(ok=False, level="tests", reason="1 failed"))])
+    refuse_outage([report(APT, verdict=Verdict(ok=False, level=Level.TESTS, reason="1 failed"))])
 
 
 def test_no_failure_is_no_outage() -> None:
