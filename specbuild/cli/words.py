@@ -45,7 +45,8 @@ def counts(verdict: Verdict) -> str:
         "errors": verdict.errors,
         "skipped": verdict.skipped,
     }
-    shown = [f"{count} {name}" for name, count in named.items() if count or (name == "passed" and verdict.collected)]
+    ran = bool(verdict.collected) and verdict.level != "collect"
+    shown = [f"{count} {name}" for name, count in named.items() if count or (name == "passed" and ran)]
     return ", ".join(shown) or verdict.reason
 
 

@@ -6,6 +6,7 @@ import io
 
 from specbuild.cli.result import explain_failure, summarise
 from specbuild.cli.terminal import Terminal
+from specbuild.cli.words import counts
 from specbuild.environment import Artifacts, CandidateReport, Environment, RepoInfo, Seconds
 from specbuild.recipe import BaseRef, Level
 from specbuild.verify.verdict import Verdict
@@ -149,3 +150,10 @@ def test_no_candidate_at_all_points_to_the_plan() -> None:
 def test_foreign_text_cannot_drive_the_terminal() -> None:
     evil = candidate(1, why="\x1b[2Jgone", tail="\x1b]0;title\x07x", failed_step="\x1b[1mstep")
     assert "\x1b" not in explained(environment(candidates=(evil,)))
+
+
+def test_tests_that_were_collected_alone_are_not_called_passed() -> None:
+    found = Verdict(level=Level.COLLECT, ok=True, reason="7 tests collected", collected=7)
+    assert counts(found) == "7 tests collected"
+    assert counts(found.model_copy(update={"ok": False, "errors": 2})) == "2 errors"
+    assert counts(found.model_copy(update={"level": Level.TESTS, "failed": 7})) == "0 passed, 7 failed"
