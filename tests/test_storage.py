@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from specbuild import build, plan
+from specbuild.bases.host import HostBases
 from specbuild.cli import main
+from specbuild.cli.build import check_output_folder
 from specbuild.config import Settings
-from specbuild.errors import StoreError, UsageError
+from specbuild.errors import RepoAccessError, StoreError, UsageError
 from specbuild.events import BuildEnded
 from specbuild.journal import Journal, is_being_written
+from specbuild.repo.fetch import fetch_repo
+
+NOBODY = 65534
 
 
 @pytest.fixture(name="project")
@@ -82,3 +89,38 @@ def test_a_journal_tells_whether_its_build_goes_on(tmp_path: Path) -> None:
         journal.emit(BuildEnded(at=0.0, outcome="failed", seconds=0.0, message=""))
         assert is_being_written(path)
     assert not is_being_written(path)
+
+
+@pytest.fixture(name="nobody")
+def somebody_without_rights() -> Generator[Path]:
+    """Files are opened as an ordinary user meanwhile; a folder of that user's own."""
+    with TemporaryDirectory() as folder:
+        os.chown(folder, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+        try:
+            yield Path(folder)
+        finally:
+            os.seteuid(0)
+
+
+@pytest.mark.root
+async def test_a_repository_behind_a_closed_door_is_called_so(tmp_path: Path, nobody: Path) -> None:
+    with pytest.raises(RepoAccessError, match="cannot be read: Permission denied"):
+        await fetch_repo(str(tmp_path / "project"), nobody)
+
+
+@pytest.mark.root
+def test_an_output_folder_behind_a_closed_door_is_refused(tmp_path: Path, nobody: Path) -> None:
+    assert nobody.exists()
+    with pytest.raises(UsageError, match="cannot be written: Permission denied"):
+        check_output_folder(tmp_path / "out")
+
+
+@pytest.mark.root
+async def test_folders_of_others_on_the_path_are_passed_over(
+    tmp_path: Path, nobody: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    told: list[str] = []
+    ref = await HostBases(private=(nobody,), notify=told.append).resolve("host")
+    assert ref.name == "host"

@@ -115,7 +115,7 @@ class HostBases:
             return
         for folder in os.environ.get("PATH", "").split(":"):
             program = Path(folder, "python3")
-            if program.exists():
+            if os.access(program, os.X_OK):  # unlike Path.exists it raises nothing for folders of others
                 hidden = next((mask for mask in masked if program.resolve().is_relative_to(mask)
                                or program.is_relative_to(mask)), None)  # fmt: skip
                 if hidden:

@@ -58,12 +58,12 @@ def build(output: Output, /, repo: str, folder: Path, **options: Any) -> int:
 
 def check_output_folder(folder: Path) -> None:
     """Refuse, before minutes are spent, what cannot hold the result or holds files that are not of an earlier one."""
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "environment.json").exists():
-        raise UsageError(
-            f"the output folder {folder} holds files that SpecBuild did not write",
-            hint="name another folder with --output, or empty this one",
-        )
     try:
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / "environment.json").exists():
+            raise UsageError(
+                f"the output folder {folder} holds files that SpecBuild did not write",
+                hint="name another folder with --output, or empty this one",
+            )
         there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         with TemporaryFile(dir=there):
             pass

@@ -56,12 +56,17 @@ async def fetch_repo(spec: str, work: Path, *, limits: RepoLimits | None = None)
     for a server's final refusal.
     """
     limits = limits or RepoLimits()
-    address = parse_address(spec)
     home = await to_thread.run_sync(_make_home, work)
     try:
+        address = parse_address(spec)
         source = await _fetch(address, home, limits)
         repo = await to_thread.run_sync(_describe, address, source)
         await to_thread.run_sync(_keep_only, home, source.root)
+    except PermissionError as error:
+        shutil.rmtree(home, ignore_errors=True)
+        raise RepoAccessError(
+            f"{error.filename or spec} cannot be read: {error.strerror}", hint="change its owner or mode"
+        ) from error
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise
