@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Generator
 from pathlib import Path
+from typing import cast
 
 from specbuild.errors import StoreError
 
@@ -34,6 +35,20 @@ def on_disk(cache_dir: Path) -> Generator[None]:
         if told is None:
             raise
         raise told from error
+    except ExceptionGroup as group:
+        told = next((found for error in _leaves(group) if (found := as_store_error(error))), None)
+        if told is None:
+            raise
+        raise told from group
+
+
+def _leaves(error: Exception) -> Generator[OSError]:
+    """The errors of the system in a group, of groups, of errors."""
+    if isinstance(error, ExceptionGroup):
+        for inner in cast("ExceptionGroup[Exception]", error).exceptions:
+            yield from _leaves(inner)
+    elif isinstance(error, OSError):
+        yield error
 
 
 def as_store_error(error: OSError) -> StoreError | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import anyio
 import pytest
 
 from specbuild import build, plan
@@ -19,6 +21,7 @@ from specbuild.errors import RepoAccessError, StoreError, UsageError
 from specbuild.events import BuildEnded
 from specbuild.journal import Journal, is_being_written
 from specbuild.repo.fetch import fetch_repo
+from specbuild.storage import on_disk
 
 NOBODY = 65534
 
@@ -124,3 +127,20 @@ async def test_folders_of_others_on_the_path_are_passed_over(
     told: list[str] = []
     ref = await HostBases(private=(nobody,), notify=told.append).resolve("host")
     assert ref.name == "host"
+
+
+async def test_a_disk_that_is_full_for_several_tasks_is_called_full(tmp_path: Path) -> None:
+    async def write() -> None:
+        await anyio.Path("/dev/full").write_bytes(b"x")
+
+    with pytest.raises(StoreError, match="the disk is full"), on_disk(tmp_path):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(write)
+            tasks.start_soon(write)
+
+
+async def test_an_error_that_no_disk_explains_stays_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionRefusedError), on_disk(tmp_path):
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
+    with pytest.RaisesGroup(ValueError), on_disk(tmp_path):
+        raise ExceptionGroup("several", [ValueError("one")])
