@@ -133,10 +133,13 @@ async def test_a_disk_that_is_full_for_several_tasks_is_called_full(tmp_path: Pa
     async def write() -> None:
         await anyio.Path("/dev/full").write_bytes(b"x")
 
-    with pytest.raises(StoreError, match="the disk is full"), on_disk(tmp_path):
+    async def write_twice() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(write)
             tasks.start_soon(write)
+
+    with pytest.raises(StoreError, match="the disk is full"), on_disk(tmp_path):
+        await write_twice()
 
 
 async def test_an_error_that_no_disk_explains_stays_what_it_is(tmp_path: Path) -> None:
