@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from functools import partial
+from types import FrameType
 from typing import TypeVar
 
 import anyio
-import anyio.abc
 
 from specbuild.cli.failures import Interrupted
 from specbuild.cli.terminal import Terminal
@@ -17,25 +19,75 @@ T = TypeVar("T")
 
 TICK_SECONDS = 0.12
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def run_to_end(work: Callable[[], Awaitable[T]], terminal: Terminal, tick: Callable[[], None] | None = None) -> T:
     """Run `work` on an event loop of its own and return its result; call `tick` meanwhile.
 
     The first SIGINT, SIGTERM or SIGHUP cancels the work and lets it clean up; further ones only say that this goes on.
-    Raises Interrupted after that.
+    Raises Interrupted after that; signals are then still without effect, until the process ends or sets its own
+    handlers.
     """
     from specbuild.journey import run
 
-    return run(partial(_supervise, work, terminal, tick))
+    interrupts = _Interrupts(terminal)
+    with interrupts.heeded():
+        return run(partial(_supervise, work, interrupts, tick))
 
 
-async def _supervise(work: Callable[[], Awaitable[T]], terminal: Terminal, tick: Callable[[], None] | None) -> T:
+class _Interrupts:
+    """Turns signals into one cancellation.
+
+    The handlers are plain ones. Those of an event loop go with the loop and leave the default behind, by which one more
+    signal would end the process before it could say how it ended.
+    """
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._scope: anyio.CancelScope | None = None
+        self.count = 0
+
+    @contextmanager
+    def heeded(self) -> Generator[None]:
+        """For as long as this lasts, and after it if there was one."""
+        before = {number: signal.signal(number, self._arrived) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            self._loop = None
+            if not self.count:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
+
+    def attend(self, scope: anyio.CancelScope) -> None:
+        """Cancel this scope of the running loop at a signal, and at one that has come already."""
+        self._loop, self._scope = asyncio.get_running_loop(), scope
+        if self.count:
+            self._tell()
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self.count += 1
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                self._loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        assert self._scope is not None, "there is a loop, so there is a scope"  # noqa: S101
+        again = self._scope.cancel_called
+        self._terminal.line("still cleaning up; this takes seconds" if again else "stopping all steps and cleaning up")
+        self._scope.cancel()
+
+
+async def _supervise(work: Callable[[], Awaitable[T]], interrupts: _Interrupts, tick: Callable[[], None] | None) -> T:
     failure: Exception | None = None
     results: list[T] = []
     scope = anyio.CancelScope()
     async with anyio.create_task_group() as helpers:
         with scope:
-            await helpers.start(_heed_signals, scope, terminal)
+            interrupts.attend(scope)
             if tick is not None:
                 helpers.start_soon(_keep_ticking, tick)
             try:
@@ -48,20 +100,6 @@ async def _supervise(work: Callable[[], Awaitable[T]], terminal: Terminal, tick:
     if failure is not None and not scope.cancel_called:
         raise failure
     raise Interrupted from failure
-
-
-async def _heed_signals(
-    scope: anyio.CancelScope,
-    terminal: Terminal,
-    *,
-    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
-) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        task_status.started()
-        async for _ in signals:
-            again = scope.cancel_called
-            terminal.line("still cleaning up; this takes seconds" if again else "stopping all steps and cleaning up")
-            scope.cancel()
 
 
 async def _keep_ticking(tick: Callable[[], None]) -> None:

@@ -96,13 +96,27 @@ def test_an_upper_is_never_taken_for_a_lower_layer(tmp_path: Path) -> None:
             store.check_lowers([lower])
 
 
-def test_what_makes_no_sense_is_reported_with_its_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["", "{", "{}", "[]", '{"schema": 0}', "\0" * 300])
+def test_a_layer_that_a_power_cut_has_damaged_is_as_good_as_none(tmp_path: Path, damage: str) -> None:
     store = opened(tmp_path)
-    add(store, "base", None)
-    meta = tmp_path / "mapped/layers/base/meta.json"
-    meta.write_text("{}")
-    with pytest.raises(StoreError, match=r"meta\.json"):
-        Store(tmp_path).look_up("base")
+    for key, parent in (("base", None), ("other", None), ("damaged", "base"), ("on it", "damaged"), ("sound", "base")):
+        add(store, key, parent)
+        store.keep(key, f"name of {key}")
+    (tmp_path / "mapped/layers/damaged/meta.json").write_text(damage)
+    later = opened(tmp_path)
+    assert later.find("damaged") is None
+    trash = later.collect(bases=False)[Realm.MAPPED]
+    assert len(trash) == 2, "the damaged one, and the one that lies on it"
+    assert keys(later) == {"base", "other", "sound"}
+    assert add(later, "damaged", "base").key == "damaged"
+
+
+def test_a_damaged_layer_is_made_again_in_its_place(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    add(store, "base", None, "first")
+    (tmp_path / "mapped/layers/base/meta.json").unlink()
+    add(opened(tmp_path), "base", None, "second")
+    assert (tmp_path / "mapped/layers/base/diff/which").read_text() == "second"
 
 
 def test_a_store_that_cannot_be_written_is_reported(tmp_path: Path) -> None:

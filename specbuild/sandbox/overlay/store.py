@@ -222,9 +222,8 @@ class Store:
     def look_up(self, key: str) -> Layer | None:
         """The layer of that key, without a lease."""
         for realm in Realm:
-            meta = self.realm(realm) / "layers" / file_name(key) / "meta.json"
-            with contextlib.suppress(FileNotFoundError):
-                return _load(meta)
+            if layer := _load(self.realm(realm) / "layers" / file_name(key) / "meta.json"):
+                return layer
         return None
 
     def _lease(self, layer: Layer) -> None:
@@ -292,6 +291,8 @@ class Store:
         with self.locked():
             existing = self.look_up(layer.key)
             if existing is None:
+                if (realm / layer.folder).exists():  # damaged
+                    trash.append(self.to_trash(layer.realm, layer.folder))
                 live.rename(realm / layer.folder)
             else:
                 trash.append(self.to_trash(layer.realm, f"live/{sandbox}"))
@@ -329,28 +330,41 @@ class Store:
             (self.root / "kept" / file_name(name)).unlink(missing_ok=True)
 
     def layers(self) -> list[Layer]:
-        """Everything in the store."""
-        found: list[Layer] = []
-        for realm in Realm:
-            for meta in sorted(self.realm(realm).glob("layers/*/meta.json")):
-                with contextlib.suppress(FileNotFoundError):
-                    found.append(_load(meta))
-        return found
+        """Everything in the store that is whole."""
+        metas = [meta for realm in Realm for meta in sorted(self.realm(realm).glob("layers/*/meta.json"))]
+        return [layer for meta in metas if (layer := _load(meta))]
 
     def collect(self, *, bases: bool, ending: bool = False) -> dict[Realm, list[str]]:
-        """Take out of use all layers that nobody keeps or leases; what is trash now.
+        """Take out of use all layers that nobody keeps or leases, and damaged ones; what is trash now.
 
         Bases stay unless `bases`; with `ending`, this session's own leases no longer count.
         """
         trash: dict[Realm, list[str]] = {realm: [] for realm in Realm}
         with self.locked():
             layers = {layer.key: layer for layer in self.layers()}
+            for realm, folder in self._damaged(layers.values()):
+                trash[realm].append(self.to_trash(realm, folder))
+            layers = {
+                layer.key: layer for layer in layers.values() if (self.realm(layer.realm) / layer.folder).exists()
+            }
             needed = _with_ancestors(self._roots(without=self.session if ending else None), layers)
             for layer in layers.values():
                 if layer.key not in needed and (bases or layer.parent is not None):
                     trash[layer.realm].append(self.to_trash(layer.realm, layer.folder))
                     self._leased.pop(layer.key, None)
         return trash
+
+    def _damaged(self, whole: Iterable[Layer]) -> list[tuple[Realm, str]]:
+        """Folders of layers whose metadata cannot be read, as after a power cut, and of all that lie on such ones."""
+        sound = {(layer.realm, layer.folder): layer for layer in whole}
+        folders = [(realm, f"layers/{path.name}") for realm in Realm for path in self.realm(realm).glob("layers/*")]
+        damaged = [known for known in folders if known not in sound]
+        bad = set(damaged)
+        for known, layer in sorted(sound.items(), key=lambda item: item[1].depth):
+            if any((layer.realm, posixpath.dirname(below)) in bad for below in layer.below):
+                bad.add(known)
+                damaged.append(known)
+        return damaged
 
     def _roots(self, *, without: str | None) -> set[str]:
         files = [*(self.root / "kept").glob("[!.]*")]
@@ -385,18 +399,16 @@ def _about(text: str) -> About:
     return about
 
 
-def _load(meta: Path) -> Layer:
-    text = meta.read_text()
+def _load(meta: Path) -> Layer | None:
+    """What is written of a layer; None where nothing is, or nothing that makes sense to this version."""
     try:
-        values: dict[str, Any] = json.loads(text)
+        values: dict[str, Any] = json.loads(meta.read_text())
         if values.pop("schema") != SCHEMA:
-            raise ValueError("written by another version")
+            return None
         values["realm"], values["below"] = Realm(values["realm"]), tuple(values["below"])
         return Layer(**values)
-    except (ValueError, TypeError, KeyError) as error:
-        raise StoreError(
-            f"{meta} makes no sense: {error}", hint="remove the store with `specbuild cache clean`"
-        ) from error
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _with_ancestors(keys: Iterable[str], layers: dict[str, Layer]) -> set[str]:
