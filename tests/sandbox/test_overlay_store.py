@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from specbuild.errors import StoreError
+from specbuild.sandbox.overlay.reap import reap
 from specbuild.sandbox.overlay.store import Layer, Realm, Store, file_name, mounts_below
 
 
@@ -117,6 +120,34 @@ def test_a_damaged_layer_is_made_again_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "mapped/layers/base/meta.json").unlink()
     add(opened(tmp_path), "base", None, "second")
     assert (tmp_path / "mapped/layers/base/diff/which").read_text() == "second"
+
+
+def test_what_a_dead_session_did_not_keep_is_given_up_for_it_may_not_have_reached_the_disk(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from specbuild.sandbox.overlay.reap import reap
+from specbuild.sandbox.overlay.store import Layer, Realm, Store
+store = Store(Path(sys.argv[1]))
+store.open({"pid": os.getpid()})
+for key, parent in (("base", None), ("kept", "base"), ("lost", "kept")):
+    above = parent and store.require(parent)
+    below = store.stack_on(above) if above else ()
+    layer = Layer(key, parent, len(below) + 1, 10, Realm.MAPPED, below)
+    store.freeze(store.new_live(Realm.MAPPED), layer)
+store.keep("kept", "environment")
+os._exit(9)
+"""
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], check=False, env=with_this_package())
+    assert done.returncode == 9
+    store = opened(tmp_path)
+    trash = reap(store)
+    assert len(trash[Realm.MAPPED]) == 1
+    assert keys(store) == {"base", "kept"}
+
+
+def with_this_package() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
 
 
 def test_a_store_that_cannot_be_written_is_reported(tmp_path: Path) -> None:

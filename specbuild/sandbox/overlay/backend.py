@@ -167,6 +167,8 @@ class OverlayBackend:
         except BaseException:
             await self._give_up(machine, name)
             raise
+        if layer.parent is None:  # a base, which stays
+            await anyio.to_thread.run_sync(self._store.make_durable)
         frozen, trash = await anyio.to_thread.run_sync(self._store.freeze, name, replace(layer, size_bytes=size))
         await machine.helper.trash(trash)
         return frozen.checkpoint

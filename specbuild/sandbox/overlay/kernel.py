@@ -76,6 +76,11 @@ def setns(fd: int, kind: int) -> None:
     _checked("setns", int(_libc.setns(fd, kind)))
 
 
+def syncfs(fd: int) -> None:
+    """syncfs(2): write everything of the filesystem that `fd` lies on to its disk."""
+    _checked("syncfs", int(_libc.syncfs(fd)))
+
+
 def prctl(option: int, value: int) -> None:
     """Set one property of this process."""
     _checked("prctl", int(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0)))

@@ -48,6 +48,9 @@ def reap(store: Store) -> dict[Realm, list[str]]:
         trash = {realm: _folders(store, realm) for realm in Realm}
         for session in dead:
             store.end_session(session)
+    if dead:  # perhaps the machine went down: what was not made durable cannot be trusted
+        for realm, folders in store.collect(bases=False).items():
+            trash[realm] += folders
     return trash
 
 

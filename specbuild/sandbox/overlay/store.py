@@ -37,6 +37,7 @@ from typing import Any, TypedDict
 
 from specbuild.errors import StoreError
 from specbuild.sandbox.contract import Checkpoint
+from specbuild.sandbox.overlay import kernel
 
 SCHEMA = 1
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
@@ -315,8 +316,19 @@ class Store:
 
     # Who needs what
 
+    def make_durable(self) -> None:
+        """Write all layers to the disk. What Sandboxes write is not synced by itself (`volatile`); what is neither
+        kept nor a base does not outlive a crash of the machine, because the next session gives it up.
+        """
+        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            kernel.syncfs(fd)
+        finally:
+            os.close(fd)
+
     def keep(self, key: str, name: str) -> None:
-        """Keep a Checkpoint under a name."""
+        """Keep a Checkpoint under a name, also if the machine goes down."""
+        self.make_durable()
         with self.locked():
             if self.look_up(key) is None:
                 raise StoreError(f"checkpoint {key} is not in the store", hint="build it again")
