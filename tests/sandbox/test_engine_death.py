@@ -38,7 +38,14 @@ def at_work(store: Path, tiny: Path, marker: str) -> Generator[subprocess.Popen[
 
 def sleepers(marker: str) -> set[int]:
     """Those that do nothing but sleep, as against shells on their way to start one."""
-    return {pid for pid in processes(marker) if Path(f"/proc/{pid}/comm").read_text() == "sleep\n"}
+    return {pid for pid in processes(marker) if name_of_process(pid) == "sleep"}
+
+
+def name_of_process(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        return ""
 
 
 async def next_session(store: Path) -> None:
