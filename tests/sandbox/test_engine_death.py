@@ -32,6 +32,8 @@ def at_work(store: Path, tiny: Path, marker: str) -> Generator[subprocess.Popen[
         while len(sleepers(marker)) < 3:
             pass
         yield engine.process
+        assert engine.process.stdin is not None
+        engine.process.stdin.close()  # a thread of an engine that was interrupted twice may still read from it
         with pytest.raises(SandboxError, match="has ended"):
             engine.receive()
 
