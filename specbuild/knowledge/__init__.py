@@ -1,0 +1,1 @@
+"""What is known beforehand: which package owns what, what projects need to be built, and how earlier builds went."""
