@@ -14,7 +14,7 @@ class PathKind(Enum):
     PKG_CONFIG = 2
     """A module: `libxml-2.0`."""
     SHARED_LIBRARY = 3
-    """What the loader asks for: `libpq.so.5`."""
+    """What the loader asks for: `libpq.so.5`; or less exactly, as with ctypes' `find_library`: `libpq.so`, `pq`."""
     LINK_LIBRARY = 4
     """As after `-l`: `pq`."""
     PROGRAM = 5

@@ -20,6 +20,9 @@ from specbuild.knowledge.ranking import rank
 FOLDER = "knowledge"
 """Of the cache folder."""
 
+_Row = tuple[str, str, str, int, int]
+"""Package, folder, section, uses, own uses."""
+
 _OWNERS = """
 SELECT packages.name, folders.path, packages.section, coalesce(max(packages.uses, sources.uses), packages.uses),
     packages.uses
@@ -66,8 +69,8 @@ class Knowledge:
         key, parents = _key(kind, name)
         with self._open(release) as db:
             rows = db.execute(_OWNERS, (kind.value, key)).fetchall() if db else []
-            if db and not rows and kind is PathKind.PROGRAM:
-                rows = _versioned(db, key)
+            if db and not rows:
+                rows = _like(db, kind, key)
         return rank(
             kind,
             [
@@ -211,17 +214,23 @@ def _key(kind: PathKind, name: str) -> tuple[str, str]:
             return name, ""
 
 
-def _versioned(db: sqlite3.Connection, name: str) -> list[tuple[str, str, str, int, int]]:
-    """The owners of `name-1.16` and the like, which alternatives make into `name` (`aclocal`, `lua`)."""
-    names = db.execute(
-        "SELECT DISTINCT name FROM paths WHERE kind = ? AND name > ? AND name < ?",
-        (PathKind.PROGRAM.value, name, f"{name}:"),
-    ).fetchall()
-    found: list[tuple[str, str, str, int, int]] = []
-    for (other,) in names:
-        if re.fullmatch(r"-?\d[\d.]*", other.removeprefix(name)):
-            found += db.execute(_OWNERS, (PathKind.PROGRAM.value, other)).fetchall()
-    return found
+def _like(db: sqlite3.Connection, kind: PathKind, name: str) -> list[_Row]:
+    """Owners of what is named nearly so, where nothing is named exactly so.
+
+    Of programs `name-1.16` and the like, which alternatives make into `name` (`aclocal`, `lua`); of shared libraries
+    whatever version there is, of the file's name as well as of its stem (`enchant` → `libenchant-2.so.2`).
+    """
+    if kind is PathKind.PROGRAM:
+        start, form = name, re.compile(re.escape(name) + r"-?\d[\d.]*")
+    elif kind is PathKind.SHARED_LIBRARY and not re.search(r"\.so\.\d", name):
+        stem = name.removeprefix("lib").removesuffix(".so")
+        start, form = f"lib{stem}", re.compile(rf"lib{re.escape(stem)}(-\d[\d.]*)?\.so\.\d+")
+    else:
+        return []
+    query = "SELECT DISTINCT name FROM paths WHERE kind = ? AND name >= ? AND name < ?"
+    names = [row[0] for row in db.execute(query, (kind.value, start, f"{start}:"))]
+    fitting = [other for other in names if form.fullmatch(other)]
+    return [row for other in fitting for row in db.execute(_OWNERS, (kind.value, other))]
 
 
 def _sorted_needs(db: sqlite3.Connection, needs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

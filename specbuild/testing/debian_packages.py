@@ -12,6 +12,7 @@ usr/include/ssl.h contrib/libdevel/libother-dev
 usr/include/openssl/ssl.h libdevel/libssl-dev
 usr/include/android/openssl/ssl.h libdevel/libboring-dev
 usr/include/a file with spaces.h libdevel/libodd-dev
+usr/lib/x86_64-linux-gnu/libenchant-2.so.2 libs/libenchant-2-2
 usr/lib/x86_64-linux-gnu/libpq.so libdevel/libpq-dev
 usr/lib/x86_64-linux-gnu/libpq.so.5 libs/libpq5
 usr/lib/x86_64-linux-gnu/private/libpq.so.5 libs/bundle

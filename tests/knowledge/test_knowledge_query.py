@@ -69,6 +69,9 @@ def test_a_path_with_spaces_is_read(known: Knowledge) -> None:
     [
         (PathKind.PKG_CONFIG, "libpq", ["libpq-dev"]),
         (PathKind.SHARED_LIBRARY, "libpq.so.5", ["libpq5", "bundle"]),
+        (PathKind.SHARED_LIBRARY, "pq", ["libpq5", "bundle"]),
+        (PathKind.SHARED_LIBRARY, "enchant", ["libenchant-2-2"]),
+        (PathKind.SHARED_LIBRARY, "libpq.so.4", []),
         (PathKind.LINK_LIBRARY, "pq", ["libpq-dev"]),
         (PathKind.PROGRAM, "pg_config", ["libpq-dev", "postgresql-common"]),
         (PathKind.PROGRAM, "/usr/bin/pg_config", ["libpq-dev", "postgresql-common"]),
