@@ -33,6 +33,14 @@ class PathKind(Enum):
     """A file of macros for autoconf, without `.m4`: `libtool`."""
     CMAKE_MODULE = 12
     """A module that finds something for cmake, in whatever case: `ECM` of `FindECM.cmake`."""
+    PERL_MODULE = 13
+    """`XML::Parser`, or `XML/Parser.pm`."""
+    RUBY_LIBRARY = 14
+    """As after `require`: `nokogiri`, `rspec/core`."""
+    PHP_EXTENSION = 15
+    """`mbstring`."""
+    TIME_ZONE = 16
+    """`Europe/Berlin`."""
 
 
 class Ecosystem(Enum):

@@ -2,8 +2,9 @@
 
 Kept are headers (`usr/include` and every `include` folder of `usr/lib`), pkg-config modules, libraries `lib*.so*` and
 `lib*.a` at most two folders below a library folder, programs in `bin`, `sbin`, `games` and in `bin` folders of
-`usr/lib`, cmake packages, meson's modules, aclocal files, typelibs, and of Python's `dist-packages` and standard
-library the modules of the first two levels and the metadata folders. Everything else, nine tenths of all, is left out.
+`usr/lib`, cmake packages, meson's modules, aclocal files, typelibs, of Python's `dist-packages` and standard
+library the modules of the first two levels and the metadata folders, modules of Perl, Ruby and PHP, and time zones.
+Everything else, nine tenths of all, is left out.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Kept:
 CANDIDATE = re.compile(
     rb"^(?:(?:usr/)?s?bin/|usr/games/|usr/include/"
     rb"|(?:usr/)?lib(?:32|64|x32)?/(?=[^\n]*(?:\.pc|\.so|\.a|\.cmake|\.typelib|/include/|/bin/|python3))"
+    rb"|(?:usr/)?lib/(?=php/\d|ruby/vendor_ruby/|[^\n]*/perl)|usr/share/(?:perl5?|zoneinfo|ruby/vendor_ruby)/"
     rb"|usr/share/(?=aclocal|pkgconfig/|cmake|[^/\n]+/cmake/|[^/\n]+/(?:[^/\n]+/)?include/))[^\n]*$",
     re.MULTILINE,
 )
@@ -41,6 +43,19 @@ _CMAKE = re.compile(r"(?:Find(?P<find>.+)|(?P<config>.+?)(?:Config|-config))\.cm
 _MODULE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\.py|(?:\.cpython-[^/]*|\.abi3)?\.so)")
 _METADATA = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._+]*?)(?:-[^-/]+)?(?:-py3[^/]*|-nspkg)?\.(?:dist|egg)-info")
 _PYTHON = re.compile(r"usr/lib/python3(?:\.\d+)?(?:/(?:dist-packages|lib-dynload))?")
+_RUNTIMES = (
+    (
+        PathKind.PERL_MODULE,
+        re.compile(r"(?P<folder>usr/(?:share|lib)/perl(?:5|-base)?(?:/5\.[\d.]+)?)/(?P<name>.+)\.pm"),
+    ),
+    (
+        PathKind.RUBY_LIBRARY,
+        re.compile(r"(?P<folder>usr/(?:lib|share)/ruby/vendor_ruby)/(?P<name>[^/]+(?:/[^/]+)?)\.rb"),
+    ),
+    (PathKind.PHP_EXTENSION, re.compile(r"(?P<folder>usr/lib/php/\d+)/(?P<name>[^/]+)\.so")),
+    (PathKind.TIME_ZONE, re.compile(r"(?P<folder>usr/share/zoneinfo)/(?P<name>[A-Z].*)")),
+)
+"""Where Debian's interpreters and the C library look for what belongs to them."""
 _DEPTH = 2
 
 
@@ -68,6 +83,10 @@ def _is_header(name: str) -> bool:
 
 
 def _below_lib(path: str, folder: str, name: str) -> Iterator[Kept]:
+    for kind, form in _RUNTIMES:
+        if match := form.fullmatch(path):
+            yield Kept(kind, match["name"], match["folder"])
+            return
     if python := _PYTHON.match(path):
         yield from _python(path, python[0])
     if name.endswith(".pc") and folder.endswith("/pkgconfig"):

@@ -20,6 +20,9 @@ from specbuild.knowledge.ranking import rank
 FOLDER = "knowledge"
 """Of the cache folder."""
 
+_TOOLS = frozenset({"devel", "interpreters", "oldlibs"})
+"""Sections of what builds; the last has packages that were renamed, as `pkg-config` was."""
+
 _Row = tuple[str, str, str, int, int]
 """Package, folder, section, uses, own uses."""
 
@@ -208,6 +211,8 @@ def _key(kind: PathKind, name: str) -> tuple[str, str]:
             return name.rpartition("/")[2], ""
         case PathKind.CMAKE:
             return name.lower(), ""
+        case PathKind.PERL_MODULE:
+            return name.removesuffix(".pm").replace("::", "/"), ""
         case PathKind.DISTRIBUTION:
             return canonicalize_name(name), ""
         case _:
@@ -243,7 +248,7 @@ def _sorted_needs(db: sqlite3.Connection, needs: Sequence[str]) -> tuple[tuple[s
         for name, section in sections.items()
         if section == "libdevel" or (name.endswith("-dev") and section not in ECOSYSTEM_SECTIONS)
     }
-    tools = {name for name, section in sections.items() if section == "devel"} - libraries
+    tools = {name for name, section in sections.items() if section in _TOOLS} - libraries
     packaging = {name for name in tools if name == "debhelper" or name.startswith(("dh-", "dpkg-", "libdebhelper"))}
     return tuple(n for n in needs if n in libraries), tuple(n for n in needs if n in tools - packaging)
 

@@ -21,6 +21,7 @@ usr/lib/x86_64-linux-gnu/pkgconfig/libpq.pc libdevel/libpq-dev
 usr/lib/x86_64-linux-gnu/pkgconfig/openssl.pc libdevel/libssl-dev
 usr/lib/x86_64-linux-gnu/cmake/GTest/GTestConfig.cmake libdevel/libgtest-dev
 usr/lib/debian-installer/bin/gcc debian-installer/gcc-udeb
+usr/share/perl5/XML/Parser.pm perl/libxml-parser-perl
 usr/share/doc/libpq-dev/copyright libdevel/libpq-dev
 """
 

@@ -77,6 +77,7 @@ def test_a_path_with_spaces_is_read(known: Knowledge) -> None:
         (PathKind.PROGRAM, "/usr/bin/pg_config", ["libpq-dev", "postgresql-common"]),
         (PathKind.PROGRAM, "aclocal", ["automake"]),
         (PathKind.CMAKE, "gtest", ["libgtest-dev"]),
+        (PathKind.PERL_MODULE, "XML::Parser", ["libxml-parser-perl"]),
         (PathKind.PYTHON_MODULE, "google.protobuf", ["python3-protobuf"]),
         (PathKind.DISTRIBUTION, "PyYAML", ["python3-yaml"]),
         (PathKind.PROGRAM, "nothing-such", []),
