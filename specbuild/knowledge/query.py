@@ -23,6 +23,16 @@ FOLDER = "knowledge"
 _TOOLS = frozenset({"devel", "interpreters", "oldlibs"})
 """Sections of what builds; the last has packages that were renamed, as `pkg-config` was."""
 
+_PACKAGING = re.compile(r"debhelper|dh-|dpkg-|libdebhelper|cdbs|quilt|po-debconf")
+"""Debian's own tools for packaging."""
+
+_NEEDS = """
+SELECT name, section, section LIKE '%rust' AND EXISTS (
+    SELECT 1 FROM paths WHERE kind = ? AND paths.name = packages.name AND package = packages.id)
+FROM packages WHERE name IN ({marks})
+"""
+"""Cargo and rustc stand in the section of the crates: a tool is what has a program of its own name."""
+
 _Row = tuple[str, str, str, int, int]
 """Package, folder, section, uses, own uses."""
 
@@ -241,16 +251,18 @@ def _like(db: sqlite3.Connection, kind: PathKind, name: str) -> list[_Row]:
 def _sorted_needs(db: sqlite3.Connection, needs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Libraries and tools among the needs; virtual packages are neither."""
     marks = ",".join("?" * len(needs))
-    rows = db.execute(f"SELECT name, section FROM packages WHERE name IN ({marks})", needs)  # noqa: S608 - marks only
-    sections = {name: section.rpartition("/")[2] for name, section in rows}
-    libraries = {
-        name
-        for name, section in sections.items()
-        if section == "libdevel" or (name.endswith("-dev") and section not in ECOSYSTEM_SECTIONS)
-    }
-    tools = {name for name, section in sections.items() if section in _TOOLS} - libraries
-    packaging = {name for name in tools if name == "debhelper" or name.startswith(("dh-", "dpkg-", "libdebhelper"))}
-    return tuple(n for n in needs if n in libraries), tuple(n for n in needs if n in tools - packaging)
+    rows = db.execute(_NEEDS.format(marks=marks), (PathKind.PROGRAM.value, *needs))
+    found = {name: (section.rpartition("/")[2], program) for name, section, program in rows}
+    libraries = {name for name, (section, _) in found.items() if _is_library(name, section)}
+    tools = {name for name, (section, program) in found.items() if section in _TOOLS or program} - libraries
+    return (
+        tuple(name for name in needs if name in libraries),
+        tuple(name for name in needs if name in tools and not _PACKAGING.match(name)),
+    )
+
+
+def _is_library(name: str, section: str) -> bool:
+    return section == "libdevel" or (name.endswith("-dev") and section not in ECOSYSTEM_SECTIONS)
 
 
 def _unlikeness(name: str, other: str) -> tuple[bool, bool, bool, int, str]:
