@@ -37,7 +37,7 @@ CREATE TABLE paths (
 _FINISH = f"""
 INSERT OR IGNORE INTO paths SELECT kind, name, folder, package FROM raw ORDER BY kind, name, folder, package;
 DELETE FROM paths WHERE kind = {PathKind.PYTHON_MODULE.value} AND instr(name, '.') AND EXISTS (
-    SELECT 1 FROM paths AS top WHERE top.kind = {PathKind.PYTHON_MODULE.value}
+    SELECT 1 FROM paths AS top WHERE top.kind = {PathKind.PYTHON_MODULE.value} AND top.package = paths.package
     AND top.name = substr(paths.name, 1, instr(paths.name, '.') - 1));
 DELETE FROM folders WHERE id NOT IN (SELECT folder FROM paths);
 CREATE UNIQUE INDEX packages_by_name ON packages (name);
@@ -48,7 +48,7 @@ CREATE INDEX names_of_packages ON paths (package) WHERE kind IN (
     {PathKind.PYTHON_MODULE.value}, {PathKind.DISTRIBUTION.value});
 ANALYZE;
 """  # noqa: S608 - numbers of our own
-"""Second-level modules stand for namespace packages only: those whose first level nobody owns with an `__init__`."""
+"""Second-level modules stand for parts of namespaces only: the first level is not the same package's own."""
 
 
 def write_index(

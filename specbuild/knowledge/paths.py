@@ -30,7 +30,7 @@ class Kept:
 CANDIDATE = re.compile(
     rb"^(?:(?:usr/)?s?bin/|usr/games/|usr/include/"
     rb"|(?:usr/)?lib(?:32|64|x32)?/(?=[^\n]*(?:\.pc|\.so|\.a|\.cmake|\.typelib|/include/|/bin/|python3))"
-    rb"|(?:usr/)?lib/(?=php/\d|ruby/vendor_ruby/|[^\n]*/perl)|usr/share/(?:perl5?|zoneinfo|ruby/vendor_ruby)/"
+    rb"|(?:usr/)?lib/(?=php/\d|ruby/vendor_ruby/|(?:[^/\n]+/)?rubygems-int|[^\n]*/perl)|usr/share/(?:perl5?|zoneinfo|ruby/vendor_ruby|rubygems-integration)/"
     rb"|usr/share/(?=aclocal|pkgconfig/|cmake|[^/\n]+/cmake/|[^/\n]+/(?:[^/\n]+/)?include/))[^\n]*$",
     re.MULTILINE,
 )
@@ -51,6 +51,12 @@ _RUNTIMES = (
     (
         PathKind.RUBY_LIBRARY,
         re.compile(r"(?P<folder>usr/(?:lib|share)/ruby/vendor_ruby)/(?P<name>[^/]+(?:/[^/]+)?)\.rb"),
+    ),
+    (
+        PathKind.RUBY_LIBRARY,
+        re.compile(
+            r"(?P<folder>usr/(?:lib|share)/rubygems-integration/[^/]+/gems/[^/]+/lib)/(?P<name>[^/]+(?:/[^/]+)?)\.rb"
+        ),
     ),
     (PathKind.PHP_EXTENSION, re.compile(r"(?P<folder>usr/lib/php/\d+)/(?P<name>[^/]+)\.so")),
     (PathKind.TIME_ZONE, re.compile(r"(?P<folder>usr/share/zoneinfo)/(?P<name>[A-Z].*)")),

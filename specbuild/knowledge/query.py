@@ -53,7 +53,8 @@ WHERE mine.kind = ? AND mine.name = ? AND other.kind = ?
 """
 _DEVELOPMENT = """
 SELECT packages.name FROM sources JOIN packages ON packages.source = sources.id
-WHERE sources.name = ? AND packages.section LIKE '%libdevel' ORDER BY packages.uses DESC, length(packages.name)
+WHERE sources.name = ? AND (packages.section LIKE '%libdevel' OR packages.name GLOB 'default-lib*-dev')
+ORDER BY packages.uses DESC, length(packages.name)
 """
 
 
@@ -111,9 +112,10 @@ class Knowledge:
         """The packages to build against a library that is known only by its name (`OpenSSL`, `HDF5`, `libxslt`).
 
         Likeliest first, by how many of these agree: pkg-config modules, libraries and source packages of that name.
+        Debian's choice among several (`boost-defaults`) is such a source package.
         """
         name = library.lower()
-        spellings = tuple(dict.fromkeys((name, f"lib{name}", name.removeprefix("lib"))))
+        spellings = tuple(dict.fromkeys((name, f"lib{name}", name.removeprefix("lib"), f"{name}-defaults")))
         votes: dict[str, float] = {}
         with self._open(release) as db:
             for spelling in spellings if db else ():

@@ -28,6 +28,9 @@ from specbuild.storage import on_disk
 MAX_AGE = 30 * 86_400.0
 """Seconds: as for bases. A stable release changes every two months."""
 
+PAUSE = 3600.0
+"""Seconds after a failed attempt to make an index anew until the next: builds without a network do not wait each."""
+
 Notify = Callable[[str], None]
 
 
@@ -92,6 +95,8 @@ class Refresher:
         except (TransientError, DownloadError) as error:
             if not await anyio.Path(target).is_file():
                 raise
+            later = time.time() - max(0.0, self._max_age - PAUSE)
+            os.utime(target, (later, later))
             self._notify(f"the old package index of {release} is used: a newer one failed ({error.message})")
 
     async def _make(self, archive: Archive, target: Path) -> None:

@@ -32,6 +32,9 @@ usr/lib/python3/dist-packages/yaml/__init__.py python/python3-yaml
 usr/lib/python3/dist-packages/psycopg2-2.9.egg-info/PKG-INFO python/python3-psycopg2
 usr/lib/python3/dist-packages/psycopg2/__init__.py python/python3-psycopg2
 usr/lib/python3/dist-packages/psycopg2/extras.py python/python3-psycopg2
+usr/lib/python3/dist-packages/zope/__init__.py python/python3-zope-other
+usr/lib/python3/dist-packages/zope/interface/__init__.py python/python3-zope.interface
+usr/lib/python3/dist-packages/zope.interface-5.5.egg-info/PKG-INFO python/python3-zope.interface
 usr/lib/python3/dist-packages/google/protobuf/__init__.py python/python3-protobuf
 usr/lib/python3/dist-packages/protobuf-3.21.egg-info/PKG-INFO python/python3-protobuf
 usr/lib/python3/dist-packages/pkg_resources/__init__.py python/python3-pkg-resources
@@ -58,6 +61,11 @@ Version: 7.88-1
 Package-List:
  libcurl4-gnutls-dev deb libdevel optional arch=any
  libcurl4-openssl-dev deb libdevel optional arch=any
+
+Package: mysql-defaults
+Version: 1
+Package-List:
+ default-libmysqlclient-dev deb database optional arch=any
 
 Package: pkgconf
 Version: 1

@@ -125,11 +125,16 @@ def test_a_library_known_by_name_alone_is_found(known: Knowledge, name: str) -> 
     assert known.development(name, release=R) == ("libssl-dev",)
 
 
+def test_of_a_library_with_several_makers_debian_s_choice_is_found(known: Knowledge) -> None:
+    assert known.development("MySQL", release=R) == ("default-libmysqlclient-dev",)
+
+
 @pytest.mark.parametrize(
     ("imported", "distributions"),
     [
         ("yaml", ("pyyaml",)),
         ("google.protobuf", ("protobuf",)),
+        ("zope.interface", ("zope-interface",)),
         ("psycopg2.extras", ("psycopg2",)),
         ("pkg_resources", ("setuptools",)),
         ("nothing", ()),

@@ -86,6 +86,9 @@ async def test_without_a_network_the_old_index_goes_on(tmp_path: Path) -> None:
     told: list[str] = []
     with serve({}) as server:
         await refresher(tmp_path, server.url, told).refresh(R)
+        asked = len(server.requests)
+        await refresher(tmp_path, server.url, told).refresh(R)
+        assert len(server.requests) == asked, "the next build does not wait for the network again"
     assert first(tmp_path, PathKind.HEADER, "lber.h") == "libldap-dev"
     assert len(told) == 1
     assert "old package index" in told[0]
@@ -163,6 +166,18 @@ async def test_there_are_answers_all_the_while_the_index_is_replaced(tmp_path: P
             while first(tmp_path, PathKind.HEADER, "lber.h") != "libnew-dev":
                 assert first(tmp_path, PathKind.HEADER, "lber.h") in {"libldap-dev", "libnew-dev"}
                 await anyio.sleep(0.001)
+
+
+async def test_a_build_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
+    many = "".join(f"usr/include/{n}.h libdevel/lib{n}-dev\n" for n in range(200_000))
+    folder = Knowledge(tmp_path, architecture="amd64").index(R).parent
+    with serve(routes(many)) as server:
+        async with anyio.create_task_group() as group:
+            group.start_soon(refresher(tmp_path, server.url).refresh, R)
+            while not list(folder.glob(".*/index.sqlite")):  # noqa: ASYNC110 - nobody tells of it
+                await anyio.sleep(0.001)
+            group.cancel_scope.cancel()
+    assert {path.suffix for path in folder.iterdir()} <= {".lock"}
 
 
 def test_the_mirror_is_the_one_that_is_set_or_the_host_s(tmp_path: Path) -> None:

@@ -33,6 +33,10 @@ CASES: list[tuple[str, list[Kept]]] = [
         "usr/share/ruby/vendor_ruby/rspec/core.rb",
         [Kept(PathKind.RUBY_LIBRARY, "rspec/core", "usr/share/ruby/vendor_ruby")],
     ),
+    (
+        "usr/lib/x86_64-linux-gnu/rubygems-integration/3.1.0/gems/nokogiri-1.13.10/lib/nokogiri.rb",
+        [Kept(PathKind.RUBY_LIBRARY, "nokogiri", "usr/lib/rubygems-integration/3.1.0/gems/nokogiri-1.13.10/lib")],
+    ),
     ("usr/lib/php/20220829/mbstring.so", [Kept(PathKind.PHP_EXTENSION, "mbstring", "usr/lib/php/20220829")]),
     ("usr/share/zoneinfo/US/Pacific", [Kept(PathKind.TIME_ZONE, "US/Pacific", "usr/share/zoneinfo")]),
     ("usr/share/zoneinfo/posixrules", []),
