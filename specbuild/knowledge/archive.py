@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import anyio.to_thread
 
-from specbuild.errors import DownloadError, IntegrityError, RequestRefusedError
+from specbuild.errors import DownloadError, IntegrityError, OversizeError, RequestRefusedError
 from specbuild.http import Client
 from specbuild.knowledge.index_file import open_text
 from specbuild.knowledge.pydist import SOURCE, read_tarball, tarball_of
@@ -74,9 +74,9 @@ class Archive:
             target = folder / listed.path.replace("/", "_")
             try:
                 await self._download(f"{self._root}/{address}", target, listed.sha256, listed.size)
-            except (IntegrityError, RequestRefusedError) as error:
+            except (IntegrityError, OversizeError, RequestRefusedError) as error:
                 # Mirrors in the midst of a sync have other content under the plain name; caches, an older one.
-                refused = refused if isinstance(refused, IntegrityError) else error
+                refused = error if refused is None or isinstance(refused, RequestRefusedError) else refused
             else:
                 return target
         raise refused or DownloadError(f"{without_credentials(self._root)} lists no {path}")

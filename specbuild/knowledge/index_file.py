@@ -98,7 +98,6 @@ class _Writer:
         found: dict[str, SourcePackage] = {}
         for path in sources:
             with open_text(path) as text:
-                # Old versions stay in the archive beside new ones; the last of a name is the newest.
                 found |= {each.name: each for each in read_sources(text)}
         self._write_sources(list(found.values()))
         self._db.executemany("INSERT INTO folders VALUES (?, ?)", ((n, path) for path, n in self._folders.items()))

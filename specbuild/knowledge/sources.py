@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 _NAME = re.compile(r"\s*(?P<name>[a-z0-9][a-z0-9.+-]+)")
 _FIELDS = frozenset(
-    {"package", "package-list", "version", "homepage", "directory", "go-import-path", "checksums-sha256"}
+    {
+        "package",
+        "package-list",
+        "version",
+        "homepage",
+        "directory",
+        "go-import-path",
+        "checksums-sha256",
+        "extra-source-only",
+    }
     | {f"build-depends{part}" for part in ("", "-arch", "-indep")}
 )
 
@@ -38,8 +47,7 @@ def read_sources(lines: Iterable[str]) -> Iterator[SourcePackage]:
     name = ""
     for line in lines:
         if line.isspace():
-            if "package" in fields:
-                yield _package(fields)
+            yield from _packages(fields)
             fields, name = {}, ""
         elif line[0].isspace():
             if name:
@@ -49,7 +57,12 @@ def read_sources(lines: Iterable[str]) -> Iterator[SourcePackage]:
             name = key.lower() if key.lower() in _FIELDS else ""
             if name:
                 fields[name] = value.strip()
-    if "package" in fields:
+    yield from _packages(fields)
+
+
+def _packages(fields: Mapping[str, str]) -> Iterator[SourcePackage]:
+    """None for an older version that is kept for the licences of what was built with it."""
+    if "package" in fields and fields.get("extra-source-only", "no") != "yes":
         yield _package(fields)
 
 

@@ -80,6 +80,11 @@ Homepage: https://www.psycopg.org/
 Package-List:
  python3-psycopg2 deb python optional arch=any
 
+Package: psycopg2
+Version: 2.8.0-1
+Build-Depends: libold-dev
+Extra-Source-Only: yes
+
 Package: setuptools
 Version: 66
 Package-List:
