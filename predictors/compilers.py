@@ -1,0 +1,220 @@
+"""Compilers, assemblers and linkers: headers, libraries, standards."""
+
+from __future__ import annotations
+
+from specbuild.failures import (
+    Failure,
+    MissingHeader,
+    MissingLibrary,
+    MissingToolchain,
+    NotBuilt,
+    UnfitCompiler,
+    WrongArchitecture,
+)
+from specbuild.predictors.signature import always, signature
+
+_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".f", ".f90", ".s", ".S")
+_LANGUAGES = {"C": "c", "C++": "c++", "CXX": "c++", "Fortran": "fortran", "Fortran 77": "fortran"}
+_BY_PROGRAM = {"c++": "c++", "g++": "c++", "clang++": "c++", "gfortran": "fortran", "rustc": "rust", "javac": "java"}
+_WHERE = r"(?:\S{1,300}:\d{1,7}:(?:\d{1,7}:)? |\w{1,20}: )?"
+"""Where in the source, or which stage of the compiler."""
+
+
+def _header(header: str, evidence: str) -> Failure:
+    if header.endswith(_SOURCES):
+        return NotBuilt(path=header, evidence=evidence)
+    return MissingHeader(header=header, evidence=evidence)
+
+
+def _toolchain(evidence: str, language: str = "C", program: str = "") -> Failure:
+    name = _LANGUAGES.get(language, _BY_PROGRAM.get(program, "c"))
+    return MissingToolchain.model_validate({"language": name, "program": program, "evidence": evidence})
+
+
+def _first(program: str, evidence: str) -> Failure:
+    return _toolchain(evidence, "", program)
+
+
+def _standard(standard: str, evidence: str) -> Failure:
+    short = f"c++{standard[-2:]}" if standard[:1].isdigit() else standard.lower()
+    return UnfitCompiler(compiler="c++", direction="too-old", standard=short, evidence=evidence)
+
+
+SIGNATURES = (
+    signature(
+        "No such file or directory",
+        _WHERE + r"(?:fatal )?error: (?P<header>[^\s:'\"]{1,200}): No such file or directory$",
+        _header,
+        ("a/b.c:3:10: fatal error: pcap/pcap.h: No such file or directory", MissingHeader(header="pcap/pcap.h")),
+        ("fatal error: zlib.h: No such file or directory", MissingHeader(header="zlib.h")),
+        ("cc1: fatal error: src/_speed.c: No such file or directory", NotBuilt(path="src/_speed.c")),
+        near=(
+            "README.md: when you see `fatal error: zlib.h: No such file or directory`, install zlib1g-dev",
+            "If the build ends in fatal error: zlib.h: No such file or directory",
+            "cat: zlib.h: No such file or directory",
+            "# fatal error: zlib.h: No such file or directory",
+        ),
+    ),
+    signature(
+        "file not found",
+        _WHERE + r"fatal error: ['\"](?P<header>[^\s:'\"]{1,200})['\"] file not found$",
+        _header,
+        ("x.cc:1:10: fatal error: 'gmp.h' file not found", MissingHeader(header="gmp.h")),
+    ),
+    signature(
+        "annot find -l",
+        r"(?:\S{0,200}ld(?:\.\w{1,8})?: )cannot find -l(?P<library>[^\s:]{1,120})(?:: No such file or directory)?$",
+        always(MissingLibrary, when="link"),
+        ("/usr/bin/ld: cannot find -lxslt: No such file or directory", MissingLibrary(library="xslt", when="link")),
+        ("ld.bfd: cannot find -lcrypt", MissingLibrary(library="crypt", when="link")),
+        near=("checking whether ld: cannot find -lfoo is fatal",),
+    ),
+    signature(
+        "unable to find library -l",
+        r"ld\.lld: error: unable to find library -l(?P<library>[^\s:]{1,120})$",
+        always(MissingLibrary, when="link"),
+        ("ld.lld: error: unable to find library -lpq", MissingLibrary(library="pq", when="link")),
+    ),
+    signature(
+        "no acceptable ",
+        r"configure: error: no acceptable (?P<language>C\+\+|C|Fortran(?: 77)?) compiler found",
+        _toolchain,
+        ("configure: error: no acceptable C compiler found in $PATH", MissingToolchain(language="c")),
+        ("configure: error: no acceptable C++ compiler found in $PATH", MissingToolchain(language="c++")),
+    ),
+    signature(
+        "compiler cannot create executables",
+        r"configure: error: (?P<language>C\+\+|C|Fortran(?: 77)?) compiler cannot create executables",
+        _toolchain,
+        ("configure: error: C++ compiler cannot create executables", MissingToolchain(language="c++")),
+    ),
+    signature(
+        "ERROR: Unknown compiler",
+        r"(?:\S{1,300}:\d{1,7}:\d{1,7}: )?ERROR: Unknown compiler\(s\): \[\[?'(?P<program>[^'\s]{1,60})'",
+        _first,
+        (
+            "../meson.build:1:0: ERROR: Unknown compiler(s): [['gfortran'], ['flang-new'], ['flang']]",
+            MissingToolchain(language="fortran", program="gfortran"),
+        ),
+        (
+            "../meson.build:1:0: ERROR: Unknown compiler(s): [['c++'], ['g++']]",
+            MissingToolchain(language="c++", program="c++"),
+        ),
+    ),
+    signature(
+        "_COMPILER could be found",
+        r"(?:CMake Error: )?No CMAKE_(?P<language>C|CXX|Fortran)_COMPILER could be found",
+        _toolchain,
+        ("  No CMAKE_C_COMPILER could be found.", MissingToolchain(language="c")),
+    ),
+    signature(
+        "error: linker `",
+        r"error: linker `(?P<program>[^`\s]{1,80})` not found$",
+        _first,
+        ("error: linker `cc` not found", MissingToolchain(language="c", program="cc")),
+    ),
+    signature(
+        '" not found',
+        r"(?:cgo: )?C compiler \"(?P<program>[^\"\s]{1,80})\" not found",
+        _first,
+        (
+            'cgo: C compiler "clang" not found: exec: "clang": executable file not found in $PATH',
+            MissingToolchain(language="c", program="clang"),
+        ),
+    ),
+    signature(
+        "find Rust compiler",
+        r"error: can't find Rust compiler$",
+        always(MissingToolchain, language="rust"),
+        ("error: can't find Rust compiler", MissingToolchain(language="rust")),
+    ),
+    signature(
+        "is not installed or not in PATH",
+        r"(?:Caused by: )?rustc, the rust compiler, is not installed or not in PATH",
+        always(MissingToolchain, language="rust", program="rustc"),
+        (
+            "  Caused by: rustc, the rust compiler, is not installed or not in PATH.",
+            MissingToolchain(language="rust", program="rustc"),
+        ),
+    ),
+    signature(
+        "No compiler is provided",
+        r"No compiler is provided in this environment\.",
+        always(MissingToolchain, language="java", program="javac"),
+        (
+            "[ERROR] No compiler is provided in this environment. Perhaps you are running on a JRE",
+            MissingToolchain(language="java", program="javac"),
+        ),
+    ),
+    signature(
+        "#error This file requires compiler",
+        _WHERE + r"error: #error This file requires compiler and library support for the ISO C\+\+ (?P<standard>\d{4})",
+        _standard,
+        (
+            (
+                "c++0x_warning.h:32:2: error: #error This file requires compiler and library support for the ISO C++ "
+                "2017 standard"
+            ),
+            UnfitCompiler(compiler="c++", direction="too-old", standard="c++17"),
+        ),
+    ),
+    signature(
+        "#error",
+        _WHERE + r"error: #error \"?(?:\S{1,40} )?(?:requires? )?(?:at least )?(?:a )?(?P<standard>C\+\+[12]\d)\b",
+        _standard,
+        (
+            'ATen.h:4:2: error: #error "C++17 or later compatible compiler is required to use ATen."',
+            UnfitCompiler(compiler="c++", direction="too-old", standard="c++17"),
+        ),
+    ),
+    signature(
+        "error: unrecognized",
+        r"(?P<compiler>\w{1,12}(?:\+\+)?): error: unrecognized command-line option [‘'](?P<standard>[^’'\s]{1,80})[’']",
+        always(UnfitCompiler, direction="too-old"),
+        (
+            "cc1plus: error: unrecognized command-line option ‘-std=c++23’",
+            UnfitCompiler(compiler="cc1plus", direction="too-old", standard="-std=c++23"),
+        ),
+    ),
+    signature(
+        " error: ",
+        _WHERE + r"error: [^\[]{1,300}\[-W(?P<standard>[a-z-]{1,60})\]$",
+        always(UnfitCompiler, compiler="cc", direction="too-new"),
+        (
+            "a.c:3:5: error: implicit declaration of function ‘f’ [-Wimplicit-function-declaration]",
+            UnfitCompiler(compiler="cc", direction="too-new", standard="implicit-function-declaration"),
+        ),
+        near=("a.c:3:5: warning: implicit declaration of function ‘f’ [-Wimplicit-function-declaration]",),
+    ),
+    signature(
+        "is no longer supported. Use ",
+        r"(?:error: )?Source option (?P<standard>[\d.]{1,6}) is no longer supported\.",
+        always(UnfitCompiler, compiler="javac", direction="too-new"),
+        (
+            "[ERROR] Source option 6 is no longer supported. Use 7 or later.",
+            UnfitCompiler(compiler="javac", direction="too-new", standard="6"),
+        ),
+    ),
+    signature(
+        "find header files for ruby",
+        r"mkmf\.rb can't find header files for ruby at (?P<header>\S{1,200})",
+        lambda header, evidence: MissingHeader(header=str(header).rsplit("/", 1)[-1], evidence=str(evidence)),
+        (
+            "mkmf.rb can't find header files for ruby at /usr/lib/ruby/include/ruby.h",
+            MissingHeader(header="ruby.h"),
+        ),
+    ),
+    signature(
+        ("Exec format error", "Error: /"),
+        r"(?:OSError|ImportError|bash|sh|exec \S{1,200})?:? ?(?:line \d{1,6}: )?(?:\[Errno 8\] Exec format error: )?"
+        r"['\"]?(?P<subject>[^\s:'\"]{1,200})['\"]?(?:: (?:cannot execute binary file: )?Exec format error"
+        r"|: wrong ELF class: \w{1,20}|$)",
+        WrongArchitecture,
+        (
+            "bash: ./tool: cannot execute binary file: Exec format error",
+            WrongArchitecture(subject="./tool"),
+        ),
+        ("ImportError: /x/a.so: wrong ELF class: ELFCLASS32", WrongArchitecture(subject="/x/a.so")),
+    ),
+)
+"""What compilers and linkers say, and what build tools say when there are none."""

@@ -1,0 +1,235 @@
+"""Python: modules and names that are not there, and versions of the interpreter."""
+
+from __future__ import annotations
+
+from specbuild.failures import (
+    DriftedDependency,
+    Failure,
+    MissingBuildDependency,
+    MissingLocale,
+    MissingModule,
+    ShadowedPackage,
+    VersionOutOfRange,
+    Weight,
+)
+from specbuild.predictors import drift, stdlib
+from specbuild.predictors.phrases import OUTCOME
+from specbuild.predictors.signature import always, signature
+
+_INSTALLED = ("site-packages", "dist-packages", "/lib/python", "HOME", "unknown location")
+
+
+def _module(module: str, evidence: str) -> Failure:
+    top, _, rest = module.partition(".")
+    if below := stdlib.MODULES.get(module) or stdlib.MODULES.get(top):
+        return VersionOutOfRange(tool="python", required=f"<{below}", because=module, evidence=evidence)
+    if known := drift.MODULES.get(module):
+        distribution, below = known
+        return DriftedDependency(module=distribution, name=module, below=below, evidence=evidence)
+    if rest.rpartition(".")[2].startswith("_"):
+        return ShadowedPackage(module=module, evidence=evidence)
+    return MissingModule(language="python", module=module, evidence=evidence)
+
+
+def _name(name: str, module: str, evidence: str, path: str = "") -> Failure | None:
+    top = module.partition(".")[0]
+    if below := stdlib.NAMES.get((module, name)):
+        return VersionOutOfRange(tool="python", required=f"<{below}", because=f"{module}.{name}", evidence=evidence)
+    if stdlib.is_standard(top):
+        return VersionOutOfRange(tool="python", because=f"{module}.{name}", evidence=evidence)
+    if path and not any(part in path for part in _INSTALLED):
+        return None  # a module of the project itself
+    return DriftedDependency(module=module, name=name, below=drift.NAMES.get((top, name), ""), evidence=evidence)
+
+
+def _attribute(module: str, name: str, evidence: str) -> Failure | None:
+    return _name(name, module, evidence)
+
+
+def _method(owner: str, name: str, evidence: str) -> Failure | None:
+    if below := stdlib.TEST_METHODS.get(name):
+        return VersionOutOfRange(tool="python", required=f"<{below}", because=name, evidence=evidence)
+    if known := drift.METHODS.get((owner, name)):
+        module, below = known
+        return DriftedDependency(module=module, name=f"{owner}.{name}", below=below, evidence=evidence)
+    return drift.backend_method(owner, name, evidence)
+
+
+def _argument(function: str, name: str, evidence: str) -> Failure:
+    module, below = drift.ARGUMENTS.get((function.removesuffix(".__init__"), name), ("", ""))
+    weight = Weight.CAUSE if module else Weight.SYMPTOM
+    return DriftedDependency(module=module, name=f"{function}({name})", below=below, evidence=evidence, weight=weight)
+
+
+SIGNATURES = (
+    signature(
+        "No module named ",
+        OUTCOME + r"(?:ModuleNotFoundError|ImportError): No module named ['\"]?(?P<module>[A-Za-z_][\w.]{0,100})",
+        _module,
+        ("ModuleNotFoundError: No module named 'yaml'", MissingModule(language="python", module="yaml")),
+        ("E   ModuleNotFoundError: No module named 'PIL'", MissingModule(language="python", module="PIL")),
+        ("ImportError: No module named six.moves", MissingModule(language="python", module="six.moves")),
+        (
+            "ModuleNotFoundError: No module named 'asyncore'",
+            VersionOutOfRange(tool="python", required="<3.12", because="asyncore"),
+        ),
+        ("E   ModuleNotFoundError: No module named 'lxml._elementpath'", ShadowedPackage(module="lxml._elementpath")),
+        near=(
+            "E   AssertionError: assert \"No module named 'x'\" in 'ModuleNotFoundError: No module'",
+            "If you see ModuleNotFoundError: No module named 'yaml', install PyYAML.",
+            "warning: no module named x",
+        ),
+    ),
+    signature(
+        "No module named ",
+        r"\S{0,200}python[\d.]{0,5}: No module named '?(?P<module>[A-Za-z_][\w.]{0,100})",
+        _module,
+        ("/opt/venv/bin/python3: No module named nose", MissingModule(language="python", module="nose")),
+    ),
+    signature(
+        "annot import name ",
+        OUTCOME + r"ImportError: cannot import name '(?P<name>\w{1,100})' from (?:partially initialized module )?"
+        r"'(?P<module>[\w.]{1,100})'(?: \((?P<path>[^()]{1,300}))?",
+        _name,
+        (
+            "ImportError: cannot import name 'json' from 'itsdangerous' (/v/lib/python3.11/site-packages/x.py)",
+            DriftedDependency(module="itsdangerous", name="json", below="2.1"),
+        ),
+        (
+            "ImportError: cannot import name 'Iterable' from 'collections' (/usr/lib/python3.11/collections/x.py)",
+            VersionOutOfRange(tool="python", required="<3.10", because="collections.Iterable"),
+        ),
+        near=("ImportError: cannot import name 'VERSION' from 'wand.version' (/w/Wand-0.6/wand/version.py)",),
+    ),
+    signature(
+        "annot import name ",
+        OUTCOME + r"ImportError: cannot import name '?(?P<name>\w{1,100})'?$",
+        lambda name, evidence: DriftedDependency(
+            module="", name=str(name), evidence=str(evidence), weight=Weight.SYMPTOM
+        ),
+        (
+            "ImportError: cannot import name izip",
+            DriftedDependency(module="", name="izip", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "has no attribute",
+        OUTCOME + r"AttributeError: module '(?P<module>[\w.]{1,100})' has no attribute '(?P<name>\w{1,100})'",
+        _attribute,
+        (
+            "AttributeError: module 'numpy' has no attribute 'float'.",
+            DriftedDependency(module="numpy", name="float", below="1.24"),
+        ),
+        (
+            "AttributeError: module 'inspect' has no attribute 'getargspec'. Did you mean: 'getargs'?",
+            VersionOutOfRange(tool="python", required="<3.11", because="inspect.getargspec"),
+        ),
+    ),
+    signature(
+        "object has no attribute",
+        OUTCOME + r"AttributeError: '(?P<owner>[\w.]{1,100})' object has no attribute '(?P<name>\w{1,100})'",
+        _method,
+        (
+            "AttributeError: 'TestIt' object has no attribute 'assertItemsEqual'",
+            VersionOutOfRange(tool="python", required="<3.12", because="assertItemsEqual"),
+        ),
+        (
+            "AttributeError: 'DataFrame' object has no attribute 'append'. Did you mean: '_append'?",
+            DriftedDependency(module="pandas", name="DataFrame.append", below="2"),
+        ),
+        near=("AttributeError: 'NoneType' object has no attribute 'x'",),
+    ),
+    signature(
+        "TypeError: ",
+        OUTCOME + r"TypeError: (?P<function>[\w.]{1,100})\(\) got an unexpected keyword argument '(?P<name>\w{1,100})'",
+        _argument,
+        (
+            "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
+            DriftedDependency(module="httpx", name="Client.__init__(proxies)", below="0.28"),
+        ),
+        (
+            "TypeError: f() got an unexpected keyword argument 'x'",
+            DriftedDependency(module="", name="f(x)", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "cannot be run in",
+        r"A module that was compiled using NumPy (?P<found>\d{1,2})\.x cannot be run in",
+        lambda found, evidence: DriftedDependency(
+            module="numpy", name=f"binary interface {found}", below=str(int(found) + 1), evidence=str(evidence)
+        ),
+        (
+            "A module that was compiled using NumPy 1.x cannot be run in",
+            DriftedDependency(module="numpy", name="binary interface 1", below="2"),
+        ),
+    ),
+    signature(
+        "ValueError: numpy.dtype",
+        OUTCOME + r"ValueError: numpy\.dtype size changed, may indicate binary incompatibility",
+        always(DriftedDependency, module="numpy", name="binary interface 1", below="2"),
+        (
+            "ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header",
+            DriftedDependency(module="numpy", name="binary interface 1", below="2"),
+        ),
+    ),
+    signature(
+        "PydanticImportError: ",
+        OUTCOME + r"(?:pydantic\.errors\.)?PydanticImportError: `(?P<name>[\w.:]{1,100})` has been (?:moved|removed)",
+        always(DriftedDependency, module="pydantic", below="2"),
+        (
+            "pydantic.errors.PydanticImportError: `pydantic:ConstrainedStr` has been moved to the x",
+            DriftedDependency(module="pydantic", name="pydantic:ConstrainedStr", below="2"),
+        ),
+    ),
+    signature(
+        "indicates that `",
+        r"hint: This error likely indicates that `(?P<of>[^`@]{1,80}?)(?: ?@[^`]{1,200})?` depends on "
+        r"`(?P<module>[^`]{1,80})`, but doesn't declare it as a build dependency",
+        MissingBuildDependency,
+        (
+            (
+                "hint: This error likely indicates that `pyx@1.0` depends on `numpy`, but doesn't declare it as a build"
+                " dependency. If"
+            ),
+            MissingBuildDependency(module="numpy", of="pyx"),
+        ),
+    ),
+    signature(
+        "not created successfully",
+        r"(?:The virtual environment was not created successfully because )ensurepip is not",
+        always(MissingModule, language="python", module="ensurepip"),
+        (
+            "The virtual environment was not created successfully because ensurepip is not",
+            MissingModule(language="python", module="ensurepip"),
+        ),
+    ),
+    signature(
+        "codec can't decode",
+        OUTCOME + r"UnicodeDecodeError: 'ascii' codec can't decode byte",
+        always(MissingLocale, locale="UTF-8"),
+        (
+            "UnicodeDecodeError: 'ascii' codec can't decode byte 0xe2 in position 5: ordinal not in range(128)",
+            MissingLocale(locale="UTF-8"),
+        ),
+        near=("UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",),
+    ),
+    signature(
+        "annot be run on Python ",
+        r"(?:SyntaxError|RuntimeError|error): .{0,80}cannot be run on Python (?P<found>[\d.]{1,8}\d)",
+        always(VersionOutOfRange, tool="python"),
+        (
+            "RuntimeError: This release cannot be run on Python 3.13",
+            VersionOutOfRange(tool="python", found="3.13"),
+        ),
+    ),
+    signature(
+        "Missing parentheses in call to 'print'",
+        r"SyntaxError: Missing parentheses in call to 'print'",
+        always(VersionOutOfRange, tool="python", required="<3", because="print"),
+        (
+            "SyntaxError: Missing parentheses in call to 'print'. Did you mean print(...)?",
+            VersionOutOfRange(tool="python", required="<3", because="print"),
+        ),
+    ),
+)
+"""What the interpreter raises."""

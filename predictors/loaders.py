@@ -1,0 +1,100 @@
+"""Shared libraries at run time, and the binary interfaces of the base."""
+
+from __future__ import annotations
+
+from specbuild.failures import BinaryTooNew, MissingLibrary, Weight
+from specbuild.predictors.phrases import RAISED
+from specbuild.predictors.signature import always, signature
+
+SIGNATURES = (
+    signature(
+        "annot open shared object file",
+        r"(?:\S{1,200}: error while loading shared libraries: |" + RAISED + r"(?:libffi\S{0,9}: )?)"
+        r"(?P<library>lib[^\s:'\"]{1,120}\.so[\d.]{0,20}): cannot open shared object file",
+        always(MissingLibrary, when="load"),
+        (
+            "ImportError: libgomp.so.1: cannot open shared object file: No such file or directory",
+            MissingLibrary(library="libgomp.so.1", when="load"),
+        ),
+        (
+            "/opt/x/chrome: error while loading shared libraries: libnss3.so: cannot open shared object file: No such",
+            MissingLibrary(library="libnss3.so", when="load"),
+        ),
+        near=("# libgomp.so.1: cannot open shared object file is solved by libgomp1",),
+    ),
+    signature(
+        "annot load library '",
+        RAISED + r"cannot load library '(?P<library>[^\s']{1,120})'",
+        lambda library, evidence: (
+            None
+            if str(library).endswith((".dylib", ".dll"))
+            else MissingLibrary(library=str(library), when="load", evidence=str(evidence))
+        ),
+        (
+            "OSError: cannot load library 'libcairo.so.2': libcairo.so.2: cannot open shared object file: No such file",
+            MissingLibrary(library="libcairo.so.2", when="load"),
+        ),
+        near=("E   cannot load library 'libcairo.2.dylib': libcairo.2.dylib: cannot open shared object file",),
+    ),
+    signature(
+        "no library called ",
+        RAISED + r"no library called \"(?P<library>[^\s\"]{1,80})\" was found",
+        always(MissingLibrary, when="load"),
+        (
+            'OSError: no library called "pango-1.0" was found',
+            MissingLibrary(library="pango-1.0", when="load"),
+        ),
+    ),
+    signature(
+        "ould not find library ",
+        RAISED + r"Could not find library (?P<library>[\w.+-]{1,80}) or load any of its variants",
+        always(MissingLibrary, when="load"),
+        (
+            "OSError: Could not find library spatialindex_c or load any of its variants",
+            MissingLibrary(library="spatialindex_c", when="load"),
+        ),
+    ),
+    signature(
+        ("failed to find ", "nable to find ", "ould not find "),
+        RAISED + r"(?:failed to|[Uu]nable to|[Cc]ould not) find (?P<library>lib[a-z][\w.+-]{0,60}?)(?: library)?"
+        r"(?:\.(?: |$)|: \"| shared library|$)",
+        always(MissingLibrary, when="load"),
+        (
+            "ImportError: failed to find libmagic.  Check your installation",
+            MissingLibrary(library="libmagic", when="load"),
+        ),
+        (
+            "OSError: Unable to find libzbar shared library",
+            MissingLibrary(library="libzbar", when="load"),
+        ),
+    ),
+    signature(
+        "C library was not found",
+        RAISED + r"The '(?P<library>[\w.+-]{1,60})' C library was not found",
+        always(MissingLibrary, when="load"),
+        (
+            "ImportError: The 'hunspell' C library was not found and maybe needs to be installed.",
+            MissingLibrary(library="hunspell", when="load"),
+        ),
+    ),
+    signature(
+        "not found",
+        RAISED + r"(?:[^\s:`'\"]{1,300}: )?(?:/[^\s:`'\"]{1,200}: )?"
+        r"version [`'](?P<symbol>(?:GLIBC|GLIBCXX|CXXABI)_[\d.]{1,12})' not found",
+        BinaryTooNew,
+        (
+            "/lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by ./x)",
+            BinaryTooNew(symbol="GLIBCXX_3.4.32"),
+        ),
+    ),
+    signature(
+        "undefined symbol: ",
+        RAISED + r"(?P<library>/\S{1,300}\.so[\w.-]{0,20}): undefined symbol: \S{1,200}",
+        always(MissingLibrary, when="load", weight=Weight.SYMPTOM),
+        (
+            "ImportError: /v/_x.so: undefined symbol: _ZN2xyz",
+            MissingLibrary(library="/v/_x.so", when="load", weight=Weight.SYMPTOM),
+        ),
+    ),
+)
+"""What the dynamic loader says, and those who call it."""

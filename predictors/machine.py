@@ -1,0 +1,238 @@
+"""What the machine, its limits, the network and registries did: mostly infrastructure."""
+
+from __future__ import annotations
+
+from specbuild.failures import (
+    CertificateTrouble,
+    DeadUrl,
+    DiskFull,
+    Failure,
+    Killed,
+    NetworkTrouble,
+    OutOfMemory,
+    PermissionRefused,
+    PrivilegeNeeded,
+    RegistryTrouble,
+    TimedOut,
+    Weight,
+)
+from specbuild.predictors.phrases import LED, OUTCOME, RAISED
+from specbuild.predictors.signature import always, signature
+
+
+def _status(status: str, evidence: str, url: str = "") -> Failure:
+    if status in {"404", "410"}:
+        return DeadUrl(url=url, status=status, evidence=evidence)
+    host = url.partition("://")[2].partition("/")[0]
+    return RegistryTrouble(status=status, host=host, evidence=evidence)
+
+
+SIGNATURES = (
+    signature(
+        ("ould not resolve host", "ould not resolve proxy"),
+        LED + r"Could not resolve "
+        r"(?:host|proxy|hostname)(?: \(Could not resolve host)?: (?P<host>[\w.-]{1,120})",
+        NetworkTrouble,
+        ("curl: (6) Could not resolve host: a.example", NetworkTrouble(host="a.example")),
+    ),
+    signature(
+        ("ailure in name resolution", "ailure resolving", "Name or service not known"),
+        LED + r"(?:Temporary failure in name resolution|Temporary failure resolving '(?P<host>[\w.-]{1,120})'|"
+        r"\[Errno -[235]\] Name or service not known)",
+        NetworkTrouble,
+        ("  Temporary failure resolving 'deb.example'", NetworkTrouble(host="deb.example")),
+        ("socket.gaierror: [Errno -3] Temporary failure in name resolution", NetworkTrouble()),
+    ),
+    signature(
+        "no such host",
+        LED + r"(?:Get \"[^\"]{1,200}\": )?dial tcp: lookup (?P<host>[\w.-]{1,120})(?: on \S{1,60})?: no such host",
+        NetworkTrouble,
+        (
+            'Get "https://p.example/x": dial tcp: lookup p.example on 1.1.1.1:53: no such host',
+            NetworkTrouble(host="p.example"),
+        ),
+    ),
+    signature(
+        "Cannot access",
+        LED + r"Cannot access \S{1,40} \(https?://(?P<host>[\w.-]{1,120})[^)]{0,100}\) in offline mode"
+        r"(?: and the artifact (?P<subject>\S{1,120}))?",
+        NetworkTrouble,
+        (
+            "Cannot access central (https://m.example/maven2) in offline mode and the artifact a:b:jar:1 has not",
+            NetworkTrouble(host="m.example", subject="a:b:jar:1"),
+        ),
+    ),
+    signature(
+        "ould not reach host",
+        r"Could not reach host (?P<host>[\w.-]{1,119}\w)\.",
+        NetworkTrouble,
+        ("Could not reach host gems.example. Check your network", NetworkTrouble(host="gems.example")),
+    ),
+    signature(
+        "getaddrinfo ",
+        LED + r"getaddrinfo (?:for |ENOTFOUND |EAI_AGAIN )(?P<host>[\w.-]{1,120})",
+        NetworkTrouble,
+        ("php_network_getaddresses: getaddrinfo for p.example failed: Name", NetworkTrouble(host="p.example")),
+    ),
+    signature(
+        ("ENOTFOUND", "EAI_AGAIN"),
+        LED + r"(?:getaddrinfo )?(?:ENOTFOUND|EAI_AGAIN) (?P<host>[\w.-]{1,120})",
+        NetworkTrouble,
+        ("npm ERR! network request failed: EAI_AGAIN r.example", NetworkTrouble(host="r.example")),
+    ),
+    signature(
+        ("establish a new connection", "annot connect to proxy", "etwork is unreachable", "No route to host"),
+        LED
+        + r"(?:Failed to establish a new connection|Cannot connect to proxy|Network is unreachable|No route to host)",
+        NetworkTrouble,
+        ("OSError: [Errno 101] Network is unreachable", NetworkTrouble()),
+    ),
+    signature(
+        ("rror sending request for url", "ailed to lookup address information"),
+        LED
+        + r"(?:error sending request for url \(https?://(?P<host>[\w.-]{1,120})|failed to lookup address information)",
+        NetworkTrouble,
+        (
+            "error: error sending request for url (https://i.example/simple/)",
+            NetworkTrouble(host="i.example"),
+        ),
+    ),
+    signature(
+        ("onnection timed out", "Read timed out", "peration timed out"),
+        LED + r"(?:[Cc]onnection timed out|Read timed out|[Oo]peration timed out)",
+        NetworkTrouble,
+        ("urllib3.exceptions.ReadTimeoutError: pool: Read timed out.", NetworkTrouble()),
+        near=("# the connection timed out test passed without errors",),
+    ),
+    signature(
+        ("rror: HTTP error ", "HTTP Error ", "Client Error: ", "Server Error: ", "404  Not Found"),
+        LED
+        + r"(?:HTTP [Ee]rror |HTTPError: (?:HTTP Error )?)(?P<status>[45]\d\d)\b(?:.{0,80}?(?P<url>https?://\S{1,200}))?",
+        _status,
+        ("urllib.error.HTTPError: HTTP Error 404: Not Found", DeadUrl(url="", status="404")),
+        (
+            "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: https://r.example/x",
+            RegistryTrouble(status="503", host="r.example"),
+        ),
+    ),
+    signature(
+        "ailed to fetch",
+        r"E: Failed to fetch (?P<url>\S{1,200}) {1,4}(?P<status>\d{3}) ",
+        _status,
+        (
+            "E: Failed to fetch http://d.example/a.deb  404  Not Found [IP: 1.2.3.4 80]",
+            DeadUrl(url="http://d.example/a.deb", status="404"),
+        ),
+    ),
+    signature(
+        ("certificate verify failed", "SSL certificate problem"),
+        LED + r"(?:certificate verify failed: |SSL certificate problem: )(?P<why>[a-z][a-z -]{3,80})",
+        CertificateTrouble,
+        (
+            "fatal: unable to use 'x': SSL certificate problem: self-signed certificate in chain",
+            CertificateTrouble(why="self-signed certificate in chain"),
+        ),
+    ),
+    signature(
+        ("invalid peer certificate", "SELF_SIGNED_CERT_IN_CHAIN", "UNABLE_TO_GET_ISSUER_CERT"),
+        LED
+        + r"(?P<why>invalid peer certificate: \w{1,40}|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT\w{0,10})",
+        CertificateTrouble,
+        (
+            "  Caused by: invalid peer certificate: UnknownIssuer",
+            CertificateTrouble(why="invalid peer certificate: UnknownIssuer"),
+        ),
+    ),
+    signature(
+        ("No space left on device", "ENOSPC"),
+        r"(?:[\w+-]{1,20}: (?:error|cannot|failed) [^`\"]{0,200}?: |"
+        + LED
+        + r")(?:\[Errno 28\] )?(?:No space left on device|ENOSPC)"
+        r"(?:: '(?P<path>[^']{1,200})')?",
+        DiskFull,
+        ("OSError: [Errno 28] No space left on device: '/x/y'", DiskFull(path="/x/y")),
+        ("cp: error writing '/a': No space left on device", DiskFull()),
+    ),
+    signature(
+        "uota exceeded",
+        LED + r"Disk quota exceeded",
+        DiskFull,
+        ("tar: a/b: Cannot write: Disk quota exceeded", DiskFull()),
+    ),
+    signature(
+        ("annot allocate memory", "virtual memory exhausted", "JavaScript heap out of memory", "rror: out of memory"),
+        LED + r"(?:Cannot allocate memory|virtual memory exhausted|JavaScript heap out of memory|error: out of memory)",
+        OutOfMemory,
+        ("virtual memory exhausted: Cannot allocate memory", OutOfMemory()),
+    ),
+    signature(
+        "MemoryError",
+        RAISED + r"MemoryError(?:$|: )",
+        OutOfMemory,
+        ("MemoryError", OutOfMemory()),
+    ),
+    signature(
+        "java.lang.OutOfMemoryError",
+        LED + r"java\.lang\.OutOfMemoryError",
+        always(OutOfMemory, program="java"),
+        ("Exception: java.lang.OutOfMemoryError: Java heap space", OutOfMemory(program="java")),
+    ),
+    signature(
+        "fatal error: Killed signal",
+        r"(?P<program>[\w+-]{1,20}): fatal error: Killed signal terminated program",
+        OutOfMemory,
+        (
+            "g++: fatal error: Killed signal terminated program cc1plus",
+            OutOfMemory(program="g++"),
+        ),
+    ),
+    signature(
+        "Killed",
+        r"(?:(?:/bin/)?(?:ba|da)?sh: (?:line )?\d{1,6}: {1,9}\d{1,9} )?Killed(?: {2,30}.{0,100})?$",
+        Killed,
+        ("Killed", Killed()),
+        near=("Killed the monster", "Mutants Killed: 12"),
+    ),
+    signature(
+        "ermission denied",
+        OUTCOME + r"(?:PermissionError|OSError|IOError): \[Errno 13\] Permission denied: "
+        r"'(?P<path>[^']{1,200})'",
+        PermissionRefused,
+        ("PermissionError: [Errno 13] Permission denied: '/x'", PermissionRefused(path="/x")),
+    ),
+    signature(
+        "ermission denied",
+        r"(?:(?:ba|da|z)?sh: (?:line )?\d{1,6}: )(?P<path>\S{1,200}): Permission denied$",
+        PermissionRefused,
+        ("sh: 1: ./configure: Permission denied", PermissionRefused(path="./configure")),
+    ),
+    signature(
+        ("are you root?", "must be run as root", "requires root", "must be root"),
+        LED + r"(?:are you root\?|must be run as root|requires root privileges|must be root)",
+        always(PrivilegeNeeded, user="root"),
+        (
+            "E: Could not open lock file - open (13: Permission denied), are you root?",
+            PrivilegeNeeded(user="root"),
+        ),
+    ),
+    signature(
+        ("not be run as root", "as root is not ", "annot be run as root", "must not be root", "as root without "),
+        LED + r"(?:(?:can|must|should) ?not be run as root|as root is not (?:permitted|supported|allowed)|"
+        r"as root without --no-sandbox)",
+        always(PrivilegeNeeded, user="ordinary"),
+        (
+            "initdb: error: cannot be run as root",
+            PrivilegeNeeded(user="ordinary"),
+        ),
+    ),
+    signature(
+        "TimeoutExpired",
+        LED + r"subprocess\.TimeoutExpired: .{0,200}timed out after (?P<seconds>[\d.]{1,12}) seconds",
+        always(TimedOut, weight=Weight.SYMPTOM),
+        (
+            "subprocess.TimeoutExpired: Command 'x' timed out after 30 seconds",
+            TimedOut(seconds="30", weight=Weight.SYMPTOM),
+        ),
+    ),
+)
+"""What is not the repository's doing, and what is of permissions."""

@@ -1,0 +1,16 @@
+"""Parts of patterns that several families share. They take part in `match`, so they begin at the start of a line."""
+
+from __future__ import annotations
+
+OUTCOME = r"(?:(?:FAILED|ERROR) \S{1,300} - )?"
+"""pytest's summary repeats the exception behind the name of the test."""
+
+RAISED = OUTCOME + r"(?:[A-Za-z][\w.]{0,100}: )?"
+"""An exception's name, as the last line of a traceback has it."""
+
+LED = (
+    r"(?:(?:[A-Za-z][\w.]{0,100}(?:Error|Exception|Timeout|Warning)"
+    r"|ERROR|WARNING|error|fatal|Caused by|cause|panic|curl): "
+    r".{0,300}?|[^\"'`#]{0,200}?)"
+)
+"""Anything before a message that is its own: the name of what tells it, or words without quotes and comments."""

@@ -1,0 +1,205 @@
+"""Reads the output of a command line by line and tells what is going wrong in it.
+
+The work for a line is bounded, whatever it holds: a long line is cut, a few substrings decide whether it can tell of
+anything, and only the signatures of those substrings look at it. Nothing is kept of lines but what failures need.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from specbuild.failures import Failure, Weight
+from specbuild.predictors.signature import Found, Signature
+from specbuild.predictors.text import EVIDENCE, LINE, plain
+
+MOST = 500
+"""Failures that one reader reports; what is wrong shows in the first few."""
+
+_OPEN = 16
+"""Signatures that may wait for a following line at a time."""
+
+GATES = (
+    "rror",
+    "ERR",
+    "not ",
+    "annot",
+    "'t ",
+    "No ",
+    "NO ",
+    "no ",
+    "find",
+    "ound",
+    "issing",
+    "ailed",
+    "ailure",
+    "requires",
+    "required",
+    "refused",
+    "nvalid",
+    "illed",
+    "denied",
+    "support",
+    "indicates",
+    "mismatch",
+    "imed out",
+    "imeout",
+    "arning",
+    "nknown",
+    "fatal: ",
+    "nable to",
+    "undefined",
+    "lock",
+    "ompatib",
+    "ake sure",
+    "ariable",
+    "specified",
+    "getaddrinfo",
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "establish",
+    "nreachable",
+    "ertificate",
+    "_CERT",
+    "ENOSPC",
+    "uota",
+    "exhausted",
+    "heap",
+    "root",
+)
+"""Substrings of which every line that tells of a failure holds at least one; each literal of a signature holds one."""
+
+
+class FailureReader(Protocol):
+    """Anything that reads output as it comes."""
+
+    def feed(self, line: str) -> Iterable[Failure]: ...
+
+    def finish(self) -> Iterable[Failure]: ...
+
+
+@dataclass
+class _Waiting:
+    signature: Signature
+    follow: re.Pattern[str]
+    groups: dict[str, str]
+    evidence: str
+    lines: int
+
+
+class Index:
+    """Signatures by the gate through which their lines come. Made once, shared by readers."""
+
+    def __init__(self, signatures: Sequence[Signature], gates: Sequence[str] = GATES) -> None:
+        self.signatures = tuple(signatures)
+        behind: dict[str, list[tuple[str, int]]] = {}
+        for number, one in enumerate(self.signatures):
+            for literal in one.literals:
+                gate = next((gate for gate in gates if gate in literal), None)
+                if gate is None:
+                    raise ValueError(f"no gate for the literal {literal!r}")
+                behind.setdefault(gate, []).append((literal, number))
+        self.behind = {gate: tuple(literals) for gate, literals in behind.items()}
+
+    def candidates(self, line: str) -> list[Signature]:
+        """Those whose literals the line holds, in the order in which they were given."""
+        numbers = {
+            number
+            for gate, literals in self.behind.items()
+            if gate in line
+            for literal, number in literals
+            if literal in line
+        }
+        return [self.signatures[number] for number in sorted(numbers)]
+
+
+class Reader:
+    """Feed it every line of a command, then `finish` it. Each diagnosis is given once.
+
+    Symptoms are kept back until the end, and given only if there was no cause.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._gates = tuple(index.behind)
+        self._seen: set[str] = set()
+        self._symptoms: list[Failure] = []
+        self._waiting: list[_Waiting] = []
+        self._caused = False
+
+    def feed(self, line: str) -> list[Failure]:
+        """The failures that this line tells of and that were not known before. Never raises."""
+        if self._waiting:
+            return self._release(self._follow(plain(line)) + self._look(line))
+        for gate in self._gates:
+            if gate in line:
+                return self._release(self._look(line))
+        return []
+
+    def finish(self) -> list[Failure]:
+        """What the end of the output tells: failures that waited for a further line, and symptoms without a cause."""
+        found = [failure for one in self._waiting for failure in _made(one.signature, one.groups, one.evidence)]
+        self._waiting = []
+        released = self._release(found)
+        symptoms = [] if self._caused else self._symptoms
+        self._symptoms = []
+        return released + symptoms
+
+    def _look(self, line: str) -> list[Failure]:
+        candidates = self._index.candidates(line[:LINE])
+        if not candidates:
+            return []
+        text = plain(line)
+        found: list[Failure] = []
+        for one in candidates:
+            match = one.pattern.match(text)
+            if match is None:
+                continue
+            groups = {name: value for name, value in match.groupdict().items() if value is not None}
+            if one.follow is not None and len(self._waiting) < _OPEN:
+                self._waiting.append(_Waiting(one, one.follow, groups, text, one.within))
+                continue
+            made = _made(one, groups, text)
+            found += made
+            if made:
+                break
+        return found
+
+    def _follow(self, text: str) -> list[Failure]:
+        found: list[Failure] = []
+        still: list[_Waiting] = []
+        for one in self._waiting:
+            match = one.follow.match(text)
+            one.lines -= 1
+            if match is not None:
+                groups = {name: value for name, value in match.groupdict().items() if value is not None}
+                found += _made(one.signature, one.groups | groups, one.evidence)
+            elif one.lines > 0:
+                still.append(one)
+            else:
+                found += _made(one.signature, one.groups, one.evidence)
+        self._waiting = still
+        return found
+
+    def _release(self, found: Iterable[Failure]) -> list[Failure]:
+        released: list[Failure] = []
+        for failure in found:
+            key = failure.key
+            if key in self._seen or len(self._seen) >= MOST:
+                continue
+            self._seen.add(key)
+            if failure.weight is Weight.SYMPTOM:
+                self._symptoms.append(failure)
+                continue
+            self._caused = self._caused or failure.weight is Weight.CAUSE
+            released.append(failure)
+        return released
+
+
+def _made(one: Signature, groups: dict[str, str], text: str) -> tuple[Failure, ...]:
+    found: Found = one.make(**groups, evidence=text[:EVIDENCE])
+    if found is None:
+        return ()
+    return found if isinstance(found, tuple) else (found,)

@@ -1,0 +1,37 @@
+"""Lines of output, made plain before they are looked at."""
+
+from __future__ import annotations
+
+import re
+
+LINE = 2048
+"""Characters of a line that are looked at; the messages of tools are shorter, and the rest of a longer line is data."""
+
+EVIDENCE = 400
+"""Characters of a line that are kept with a failure."""
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]|\x1b\][^\x07\x1b]{0,80}\x07")
+_WRAPPERS = re.compile(
+    r"(?:\s{1,40}"
+    r"|#\d{1,4} \d{1,5}\.\d{1,3} "  # BuildKit
+    r"|\d{4}-\d\d-\d\dT[\d:.]{8,18}Z "  # CI services
+    r"|[│╰├]─?▶? "  # boxes of pip and uv
+    r"|(?:×|>|E(?= {2})) "  # pip, gradle, pytest
+    r"|npm (?:error|ERR!|warn|WARN) |gyp ERR! |prebuild-install warn \w{1,20} "
+    r"|\[(?:ERROR|FATAL|WARNING|stderr)\] ?"  # maven, test runners
+    r"|-- (?=\S)|--(?= {2})"  # cmake
+    r"){1,6}"
+)
+"""What other tools put before a line that they pass on."""
+
+
+def plain(line: str) -> str:
+    """The line without end, colours and the marks that wrap it, at most LINE characters."""
+    text = line[:LINE]
+    if "\x1b" in text:
+        text = _COLOURS.sub("", text)
+    if "\r" in text:
+        text = text.rstrip("\r\n").rsplit("\r", 1)[-1]
+    if wrapper := _WRAPPERS.match(text):
+        text = text[wrapper.end() :]
+    return text.rstrip()
