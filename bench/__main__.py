@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHES = {"forks": "bench.forks"}
+BENCHES = {"forks": "bench.forks", "readers": "bench.readers"}
 """Each module has a `main(arguments)` that returns the exit status."""
 
 

@@ -116,8 +116,8 @@ SIGNATURES = (
     ),
     signature(
         "not found",
-        r"(?:[^\s`'\"]{1,200}: (?:line )?\d{1,6}: |(?:/\S{1,60}/)?(?:ba|da|a|z|)sh: )(?:[^\s`'\"]{1,200}: )?"
-        r"(?P<command>[\w./+-]{1,80}): (?:command )?not found$",
+        r"(?:[^\s`'\"]{1,200}: (?:line )?\d{1,6}: |(?:/\S{1,60}/)?(?:ba|da|a|z|)sh: |make(?:\[\d{1,3}\])?: )"
+        r"(?:[^\s`'\"]{1,200}: )?(?P<command>[\w./+-]{1,80}): (?:[Cc]ommand )?not found$",
         missing_command,
         ("/bin/sh: 1: xml2-config: not found", MissingConfigTool(tool="xml2-config")),
         ("bash: line 1: cmake: command not found", MissingCommand(command="cmake")),
@@ -244,6 +244,32 @@ SIGNATURES = (
         always(MissingCommand, command="python3"),
         (
             "npm ERR! gyp ERR! find Python You need to install the latest version of Python.",
+            MissingCommand(command="python3"),
+        ),
+    ),
+    signature(
+        "command could not be found",
+        r"The (?P<command>[\w.+-]{1,60}) command could not be found\.",
+        missing_command,
+        ("  The pkg-config command could not be found.", MissingCommand(command="pkg-config")),
+    ),
+    signature(
+        ("ould not find `", "` not installed?"),
+        r"(?:Error: \"?)?(?:.{0,80}\bis `|[Cc]ould not find `)(?P<command>[\w.+-]{1,40})`"
+        r"(?: not installed\?| installation| executable| binary| program)",
+        missing_command,
+        ("is `cmake` not installed?", MissingCommand(command="cmake")),
+        (
+            'Error: "Could not find `protoc` installation and this build crate cannot proceed',
+            MissingCommand(command="protoc"),
+        ),
+    ),
+    signature(
+        "find Python executable",
+        r"(?:stack Error: )?Can't find Python executable",
+        always(MissingCommand, command="python3"),
+        (
+            'gyp ERR! stack Error: Can\'t find Python executable "python", you can set the PYTHON env variable.',
             MissingCommand(command="python3"),
         ),
     ),

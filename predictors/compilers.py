@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from specbuild.failures import (
     Failure,
+    MissingBuildDependency,
     MissingHeader,
     MissingLibrary,
     MissingToolchain,
     NotBuilt,
     UnfitCompiler,
+    VersionOutOfRange,
     WrongArchitecture,
 )
 from specbuild.predictors.signature import always, signature
 
 _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".pyx", ".f", ".f90", ".s", ".S")
+_PYTHON_HEADERS = {"longintrepr.h": "3.11", "graminit.h": "3.10"}
+"""Headers of Python → the first release that hides them. What includes them was generated for older ones."""
+
 _LANGUAGES = {"C": "c", "C++": "c++", "CXX": "c++", "Fortran": "fortran", "Fortran 77": "fortran"}
 _BY_PROGRAM = {"c++": "c++", "g++": "c++", "clang++": "c++", "gfortran": "fortran", "rustc": "rust", "javac": "java"}
 _WHERE = r"(?:\S{1,300}:\d{1,7}:(?:\d{1,7}:)? |\w{1,20}: )?"
@@ -21,6 +26,10 @@ _WHERE = r"(?:\S{1,300}:\d{1,7}:(?:\d{1,7}:)? |\w{1,20}: )?"
 
 
 def _header(header: str, evidence: str) -> Failure:
+    if below := _PYTHON_HEADERS.get(header):
+        return VersionOutOfRange(tool="python", required=f"<{below}", because=header, evidence=evidence)
+    if header.startswith("numpy/"):
+        return MissingBuildDependency(module="numpy", evidence=evidence)
     if header.endswith(_SOURCES):
         return NotBuilt(path=header, evidence=evidence)
     return MissingHeader(header=header, evidence=evidence)
@@ -38,6 +47,10 @@ def _first(program: str, evidence: str) -> Failure:
 def _standard(standard: str, evidence: str) -> Failure:
     short = f"c++{standard[-2:]}" if standard[:1].isdigit() else standard.lower()
     return UnfitCompiler(compiler="c++", direction="too-old", standard=short, evidence=evidence)
+
+
+def _base_name(header: str, evidence: str) -> Failure:
+    return MissingHeader(header=header.rsplit("/", 1)[-1], evidence=evidence)
 
 
 SIGNATURES = (
@@ -198,7 +211,7 @@ SIGNATURES = (
     signature(
         "find header files for ruby",
         r"mkmf\.rb can't find header files for ruby at (?P<header>\S{1,200})",
-        lambda header, evidence: MissingHeader(header=str(header).rsplit("/", 1)[-1], evidence=str(evidence)),
+        _base_name,
         (
             "mkmf.rb can't find header files for ruby at /usr/lib/ruby/include/ruby.h",
             MissingHeader(header="ruby.h"),
@@ -215,6 +228,34 @@ SIGNATURES = (
             WrongArchitecture(subject="./tool"),
         ),
         ("ImportError: /x/a.so: wrong ELF class: ELFCLASS32", WrongArchitecture(subject="/x/a.so")),
+    ),
+    signature(
+        "has no member named",
+        _WHERE + r"error: [‘'](?:struct )?(?:Py\w{1,30}|_\w{1,30}|struct _\w{1,30})(?: \{aka [^}]{1,80}\})?[’'] "
+        r"(?:\{aka [^}]{1,80}\} )?has no member named [‘'](?P<because>\w{1,40})[’']",
+        always(VersionOutOfRange, tool="python"),
+        (
+            "a.c:9:3: error: ‘PyThreadState’ {aka ‘struct _ts’} has no member named ‘exc_type’; did you mean",
+            VersionOutOfRange(tool="python", because="exc_type"),
+        ),
+    ),
+    signature(
+        "ould not find native static library",
+        r"error: could not find native static library `(?P<library>[^`\s]{1,80})`",
+        always(MissingLibrary, when="link"),
+        (
+            "error: could not find native static library `z`, perhaps an -L flag is missing?",
+            MissingLibrary(library="z", when="link"),
+        ),
+    ),
+    signature(
+        "nsupported compiler -- at least",
+        r"RuntimeError: Unsupported compiler -- at least (?P<standard>C\+\+\d\d) support is needed",
+        _standard,
+        (
+            "RuntimeError: Unsupported compiler -- at least C++11 support is needed!",
+            UnfitCompiler(compiler="c++", direction="too-old", standard="c++11"),
+        ),
     ),
 )
 """What compilers and linkers say, and what build tools say when there are none."""

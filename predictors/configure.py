@@ -45,6 +45,20 @@ def _no_tool(module: str, evidence: str) -> tuple[Failure, ...]:
     )
 
 
+def _required(evidence: str, module: str = "", requirement: str = "") -> Failure:
+    return MissingPkgConfig(module=module, requirement=requirement, evidence=evidence)
+
+
+def _escaped(module: str, evidence: str, none: str = "") -> Failure:
+    if none:
+        return MissingCommand(command="pkg-config", evidence=evidence)
+    return MissingPkgConfig(module=module, evidence=evidence)
+
+
+def _considered(package: str, evidence: str) -> Failure:
+    return MissingCMakePackage(package=package, evidence=evidence, weight=Weight.SYMPTOM)
+
+
 def _by_variable(evidence: str, variable: str = "") -> Failure | None:
     return MissingPkgConfig(module=variable.lower(), evidence=evidence)
 
@@ -103,8 +117,8 @@ SIGNATURES = (
         _no_tool,
         (
             (
-                "ERROR: Dependency lookup for zlib with method 'pkg-config' failed: Pkg-config for machine host machine "
-                "not found. Giving up."
+                "ERROR: Dependency lookup for zlib with method 'pkg-config' failed: Pkg-config for machine host "
+                "machine not found. Giving up."
             ),
             (MissingCommand(command="pkg-config"), MissingPkgConfig(module="zlib")),
         ),
@@ -288,6 +302,76 @@ SIGNATURES = (
         (
             "error: libnetcdf.so: cannot open shared object file: No such file or directory",
             MissingLibrary(library="libnetcdf.so", when="link"),
+        ),
+    ),
+    signature(
+        "By not providing ",
+        r"By not providing \"Find(?P<package>[^\s\"]{1,80})\.cmake\" in CMAKE_MODULE_PATH",
+        MissingCMakePackage,
+        (
+            '  By not providing "FindQt6.cmake" in CMAKE_MODULE_PATH this project has',
+            MissingCMakePackage(package="Qt6"),
+        ),
+    ),
+    signature(
+        "FOUND to FALSE so",
+        r"but it set \S{1,80}_FOUND to FALSE so package \"(?P<package>[^\s\"]{1,80})\"",
+        _considered,
+        (
+            '  but it set Qt6_FOUND to FALSE so package "Qt6" is considered to be NOT',
+            MissingCMakePackage(package="Qt6", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "required packages were not found",
+        r"The following required packages were not found:$",
+        _required,
+        (
+            "  The following required packages were not found:\n\n   - gtk4>=4.2",
+            MissingPkgConfig(module="gtk4", requirement=">=4.2"),
+        ),
+        follow=r"- (?P<module>[\w.+-]{1,80})(?P<requirement>[<>=]{1,2}[\w.]{1,20})?$",
+    ),
+    signature(
+        "was not found",
+        r"The system library `(?P<module>[^`\s]{1,80})` required by crate `[^`]{1,80}` was not found",
+        MissingPkgConfig,
+        (
+            "  The system library `alsa` required by crate `alsa-sys` was not found.",
+            MissingPkgConfig(module="alsa"),
+        ),
+    ),
+    signature(
+        "pkg_config fail",
+        r"run pkg_config fail: \"`?(?:Failed to run `)?\\\"pkg-config\\\" .{0,120}?\\\"(?P<module>\w[\w.+-]{0,60})"
+        r"(?: [^\"]{0,40})?\\\"`(?P<none>: No such file)?",
+        _escaped,
+        (
+            'run pkg_config fail: "`\\"pkg-config\\" \\"--libs\\" \\"alsa\\"` did not exit successfully',
+            MissingPkgConfig(module="alsa"),
+        ),
+        (
+            'run pkg_config fail: "Failed to run `\\"pkg-config\\" \\"--libs\\" \\"alsa\\"`: No such file or',
+            MissingCommand(command="pkg-config"),
+        ),
+    ),
+    signature(
+        "configure: error: ",
+        r"configure: error: (?:\*{1,4} ?)?(?:(?:[Cc]an(?:not|'t|not)|[Cc]ould not|[Uu]nable to) find (?:the )?)?"
+        r"(?P<name>lib[\w.+-]{1,40}|[A-Z]?[A-Za-z0-9]{2,20})(?: (?:library|libraries|headers?|development files))?"
+        r"(?: (?:was |were )?not found| (?:is|are) (?:required|missing|needed)|$)",
+        _lower,
+        ("configure: error: libevent not found", MissingDevelopmentFiles(name="libevent")),
+        ("configure: error: cannot find OpenSSL headers", MissingDevelopmentFiles(name="openssl")),
+        near=("configure: error: in `/w/build':", "configure: error: see `config.log' for details"),
+    ),
+    signature(
+        "is missing. ",
+        r"(?P<name>[a-z][\w.+-]{1,30}) is missing\. (?:[Pp]lease (?:locate|install)|[Tt]ry )",
+        MissingDevelopmentFiles,
+        (
+            "libiconv is missing. Please locate mkmf.log to investigate how it is failing.",
+            MissingDevelopmentFiles(name="libiconv"),
         ),
     ),
 )

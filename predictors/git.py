@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specbuild.failures import UnreachableSource, VersionControlNeeded
+from specbuild.failures import DeadUrl, UnreachableSource, VersionControlNeeded
 from specbuild.predictors.signature import always, signature
 
 SIGNATURES = (
@@ -75,6 +75,24 @@ SIGNATURES = (
         (
             "fatal: unable to access 'https://host.example/a/': Could not resolve host: host.example",
             UnreachableSource(url="https://host.example/a/", role="dependency"),
+        ),
+    ),
+    signature(
+        "fatal: could not read",
+        r"fatal: could not read Username for '(?P<url>[^'\s]{1,200})'",
+        always(UnreachableSource, role="dependency"),
+        (
+            "fatal: could not read Username for 'https://host.example': terminal prompts disabled",
+            UnreachableSource(url="https://host.example", role="dependency"),
+        ),
+    ),
+    signature(
+        "fatal: repository '",
+        r"fatal: repository '(?P<url>[^'\s]{1,200})' not found",
+        DeadUrl,
+        (
+            "fatal: repository 'https://host.example/a/' not found",
+            DeadUrl(url="https://host.example/a/"),
         ),
     ),
 )

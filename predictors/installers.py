@@ -7,12 +7,15 @@ from specbuild.failures import (
     Failure,
     IntegrityMismatch,
     ManagedInterpreter,
+    MissingBuildDependency,
     MissingHeader,
     MissingProjectFile,
     NotInstallable,
+    StageFailed,
     UnfitLock,
     UnsatisfiableResolution,
     VersionOutOfRange,
+    Weight,
 )
 from specbuild.predictors.phrases import LED
 from specbuild.predictors.signature import always, signature
@@ -245,6 +248,48 @@ SIGNATURES = (
         (
             "hint: This error likely indicates that you need to install a library that provides `ffi.h` for `cffi`",
             MissingHeader(header="ffi.h"),
+        ),
+    ),
+    signature(
+        "Could not find a version",
+        r"ERROR: Could not find a version that satisfies the requirement (?P<requirement>\S{1,100})",
+        always(UnsatisfiableResolution, tool="pip"),
+        (
+            "ERROR: Could not find a version that satisfies the requirement tf==1.0 (from versions: 2.0)",
+            UnsatisfiableResolution(tool="pip", requirement="tf==1.0"),
+        ),
+    ),
+    signature(
+        "nable to locate package",
+        r"E: Unable to locate package (?P<requirement>\S{1,100})",
+        always(UnsatisfiableResolution, tool="apt"),
+        (
+            "E: Unable to locate package libfoo-dev",
+            UnsatisfiableResolution(tool="apt", requirement="libfoo-dev"),
+        ),
+    ),
+    signature(
+        "has no installation candidate",
+        r"E: Package '(?P<requirement>[^'\s]{1,100})' has no installation candidate",
+        always(UnsatisfiableResolution, tool="apt"),
+        (
+            "E: Package 'python2' has no installation candidate",
+            UnsatisfiableResolution(tool="apt", requirement="python2"),
+        ),
+    ),
+    signature(
+        "error: invalid command 'bdist_wheel'",
+        r"error: invalid command 'bdist_wheel'",
+        always(MissingBuildDependency, module="wheel"),
+        ("error: invalid command 'bdist_wheel'", MissingBuildDependency(module="wheel")),
+    ),
+    signature(
+        "ailed building wheel for",
+        r"(?:ERROR: )?Failed building wheel for (?P<stage>\S{1,80})",
+        always(StageFailed, weight=Weight.SYMPTOM),
+        (
+            "  ERROR: Failed building wheel for regex",
+            StageFailed(stage="regex", weight=Weight.SYMPTOM),
         ),
     ),
 )

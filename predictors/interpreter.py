@@ -61,6 +61,11 @@ def _argument(function: str, name: str, evidence: str) -> Failure:
     return DriftedDependency(module=module, name=f"{function}({name})", below=below, evidence=evidence, weight=weight)
 
 
+def _binary_interface(found: str, evidence: str) -> Failure:
+    below = str(int(found) + 1)
+    return DriftedDependency(module="numpy", name=f"binary interface {found}", below=below, evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "No module named ",
@@ -104,9 +109,7 @@ SIGNATURES = (
     signature(
         "annot import name ",
         OUTCOME + r"ImportError: cannot import name '?(?P<name>\w{1,100})'?$",
-        lambda name, evidence: DriftedDependency(
-            module="", name=str(name), evidence=str(evidence), weight=Weight.SYMPTOM
-        ),
+        always(DriftedDependency, module="", weight=Weight.SYMPTOM),
         (
             "ImportError: cannot import name izip",
             DriftedDependency(module="", name="izip", weight=Weight.SYMPTOM),
@@ -155,9 +158,7 @@ SIGNATURES = (
     signature(
         "cannot be run in",
         r"A module that was compiled using NumPy (?P<found>\d{1,2})\.x cannot be run in",
-        lambda found, evidence: DriftedDependency(
-            module="numpy", name=f"binary interface {found}", below=str(int(found) + 1), evidence=str(evidence)
-        ),
+        _binary_interface,
         (
             "A module that was compiled using NumPy 1.x cannot be run in",
             DriftedDependency(module="numpy", name="binary interface 1", below="2"),

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from specbuild.failures import BinaryTooNew, MissingLibrary, Weight
+from specbuild.failures import BinaryTooNew, Failure, MissingLibrary, Weight
 from specbuild.predictors.phrases import RAISED
 from specbuild.predictors.signature import always, signature
+
+
+def _library(library: str, evidence: str) -> Failure | None:
+    """Bindings try the names of all systems in turn; those of others are never there."""
+    if library.endswith((".dylib", ".dll")):
+        return None
+    return MissingLibrary(library=library, when="load", evidence=evidence)
+
 
 SIGNATURES = (
     signature(
         "annot open shared object file",
-        r"(?:\S{1,200}: error while loading shared libraries: |" + RAISED + r"(?:libffi\S{0,9}: )?)"
-        r"(?P<library>lib[^\s:'\"]{1,120}\.so[\d.]{0,20}): cannot open shared object file",
+        r"(?:\S{1,200}: error while loading shared libraries: |[^#`]{1,300} failed \(|"
+        + RAISED
+        + r"(?:libffi\S{0,9}: )?)"
+        r"(?P<library>[^\s:'\"()#`]{1,200}\.so[\d.]{0,20}): cannot open shared object file",
         always(MissingLibrary, when="load"),
         (
             "ImportError: libgomp.so.1: cannot open shared object file: No such file or directory",
@@ -25,11 +35,7 @@ SIGNATURES = (
     signature(
         "annot load library '",
         RAISED + r"cannot load library '(?P<library>[^\s']{1,120})'",
-        lambda library, evidence: (
-            None
-            if str(library).endswith((".dylib", ".dll"))
-            else MissingLibrary(library=str(library), when="load", evidence=str(evidence))
-        ),
+        _library,
         (
             "OSError: cannot load library 'libcairo.so.2': libcairo.so.2: cannot open shared object file: No such file",
             MissingLibrary(library="libcairo.so.2", when="load"),

@@ -32,6 +32,19 @@ def _engine(evidence: str, required: str = "") -> Failure:
     return VersionOutOfRange(tool="node", required=required, evidence=evidence)
 
 
+def _no_script(name: str, evidence: str) -> Failure:
+    del name  # other scripts than the one that was asked for may do
+    return NotInstallable(tool="npm", problem="no-script", evidence=evidence)
+
+
+def _pnpm_lock(evidence: str, code: str = "") -> Failure:
+    return UnfitLock(tool="pnpm", problem="missing" if code == "NO_LOCKFILE" else "stale", evidence=evidence)
+
+
+def _browser(browser: str, evidence: str) -> Failure:
+    return MissingBrowser(browser=browser.lower(), evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "package-lock.json",
@@ -83,7 +96,7 @@ SIGNATURES = (
     signature(
         "issing script: ",
         r"Missing script: \"?(?P<name>[\w:-]{1,40})",
-        lambda name, evidence: NotInstallable(tool="npm", problem="no-script", evidence=str(evidence)),
+        _no_script,
         ('npm ERR! Missing script: "build"', NotInstallable(tool="npm", problem="no-script")),
     ),
     signature(
@@ -125,9 +138,7 @@ SIGNATURES = (
     signature(
         'annot install with "frozen-lockfile"',
         r"(?:ERR_PNPM_(?P<code>\w{1,40}) {1,4})?Cannot install with \"frozen-lockfile\"",
-        lambda evidence, code="": UnfitLock(
-            tool="pnpm", problem="missing" if code == "NO_LOCKFILE" else "stale", evidence=str(evidence)
-        ),
+        _pnpm_lock,
         (
             ' ERR_PNPM_OUTDATED_LOCKFILE  Cannot install with "frozen-lockfile" because pnpm-lock.yaml is not',
             UnfitLock(tool="pnpm", problem="stale"),
@@ -158,7 +169,7 @@ SIGNATURES = (
     signature(
         "No binary for ",
         LED + r"No binary for (?P<browser>Chrome|Chromium|Firefox|Edge)\w{0,10} browser",
-        lambda browser, evidence: MissingBrowser(browser=str(browser).lower(), evidence=str(evidence)),
+        _browser,
         ("No binary for Firefox browser on your platform.", MissingBrowser(browser="firefox")),
     ),
     signature(
@@ -173,8 +184,15 @@ SIGNATURES = (
     signature(
         "ould not find Chrom",
         r"(?:Error: )?Could not find (?P<browser>Chrome|Chromium)\b",
-        lambda browser, evidence: MissingBrowser(browser=str(browser).lower(), evidence=str(evidence)),
+        _browser,
         ("Error: Could not find Chrome (ver. 121.0.6167.85).", MissingBrowser(browser="chrome")),
+    ),
+    signature(
+        "SyntaxError: Unexpected token",
+        r"SyntaxError: Unexpected token '?(?P<because>\?\?=|\|\|=|&&=|\?\?|\?\.|\?|\.)'?$",
+        always(VersionOutOfRange, tool="node"),
+        ("SyntaxError: Unexpected token '??='", VersionOutOfRange(tool="node", because="??=")),
+        near=("SyntaxError: Unexpected token < in JSON at position 0",),
     ),
 )
 """What Node's tools say."""

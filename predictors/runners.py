@@ -124,6 +124,10 @@ def _collision(evidence: str, module: str = "") -> Failure:
     return TestCollision(module=module, evidence=evidence)
 
 
+def _conftest(stage: str, evidence: str) -> Failure:
+    return StageFailed(stage=stage.rsplit("/", 1)[-1], evidence=evidence, weight=Weight.SYMPTOM)
+
+
 SIGNATURES = (
     signature(
         "error: unrecognized arguments: ",
@@ -187,7 +191,7 @@ SIGNATURES = (
     signature(
         "ImportError while loading",
         r"ImportError while loading conftest '(?P<stage>[^']{1,300})'",
-        lambda stage, evidence: StageFailed(stage="conftest.py", evidence=str(evidence), weight=Weight.SYMPTOM),
+        _conftest,
         (
             "ImportError while loading conftest '/w/tests/conftest.py'.",
             StageFailed(stage="conftest.py", weight=Weight.SYMPTOM),
@@ -240,8 +244,8 @@ SIGNATURES = (
         SettingNeeded,
         (
             (
-                "django.core.exceptions.ImproperlyConfigured: Requested setting CACHE, but settings are not configured. "
-                "You must either define the environment variable DJANGO_SETTINGS_MODULE or call"
+                "django.core.exceptions.ImproperlyConfigured: Requested setting CACHE, but settings are not "
+                "configured. You must either define the environment variable DJANGO_SETTINGS_MODULE or call"
             ),
             SettingNeeded(variable="DJANGO_SETTINGS_MODULE"),
         ),

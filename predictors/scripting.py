@@ -74,6 +74,10 @@ def _perl(module: str, evidence: str) -> Failure:
     return MissingModule(language="perl", module=module.replace("/", "::").removesuffix(".pm"), evidence=evidence)
 
 
+def _gem(evidence: str, module: str = "", exact: str = "") -> Failure:
+    return MissingModule(language="ruby", module=module or exact, evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "ould not locate Gemfile",
@@ -94,9 +98,7 @@ SIGNATURES = (
         "ould not find ",
         r"Could not find (?:gem '(?P<module>[\w.-]{1,80})|(?P<exact>[\w-]{1,80}?)-\d[\w.]{0,30})(?:[^']{0,60}')? in "
         r"(?:locally installed gems|rubygems|cached gems|any of the sources)",
-        lambda evidence, module="", exact="": MissingModule(
-            language="ruby", module=str(module or exact), evidence=str(evidence)
-        ),
+        _gem,
         (
             "Could not find gem 'rake (~> 13)' in locally installed gems.",
             MissingModule(language="ruby", module="rake"),

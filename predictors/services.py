@@ -115,9 +115,17 @@ SIGNATURES = (
         ("kinit: Cannot contact any KDC for realm 'X.TEST' while getting", ServiceNeeded(service="kdc")),
     ),
     signature(
-        ("not connect to display", "no display name and no", "annot open display", "not open display"),
+        (
+            "not connect to display",
+            "no display name and no",
+            "annot open display",
+            "not open display",
+            "not connect to X server",
+            "issing X server",
+        ),
         LED + r"(?:[Cc]ould not connect to display|no display name and no \$DISPLAY|"
-        r"[Cc]annot open display|[Cc]ould not open display)",
+        r"[Cc]annot open display|[Cc](?:an|ould )not connect to X server|Missing X server or \$DISPLAY"
+        r"|[Cc]ould not open display)",
         always(ServiceNeeded, service="display"),
         (
             "_tkinter.TclError: no display name and no $DISPLAY environment variable",
@@ -165,6 +173,15 @@ SIGNATURES = (
         (
             "ConnectionRefusedError: [Errno 111] Connection refused",
             ServiceNeeded(service="", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "annot connect to the Docker daemon",
+        r"(?:docker: |ERROR: )?Cannot connect to the Docker daemon",
+        always(ServiceNeeded, service="docker"),
+        (
+            "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+            ServiceNeeded(service="docker"),
         ),
     ),
 )

@@ -6,9 +6,12 @@ from specbuild.failures import (
     Failure,
     MissingLibrary,
     MissingProjectFile,
+    MissingToolchain,
     NotInstallable,
+    StageFailed,
     UnfitLock,
     VersionOutOfRange,
+    Weight,
 )
 from specbuild.predictors.phrases import LED
 from specbuild.predictors.signature import always, signature
@@ -30,6 +33,15 @@ def _lock(evidence: str, version: str) -> Failure:
     return VersionOutOfRange(
         tool="rust", required=_LOCKS.get(version, ""), because=f"Cargo.lock version {version}", evidence=evidence
     )
+
+
+def _class_file(version: str, evidence: str) -> Failure:
+    """Class files count from 45, which was Java 1.1."""
+    return VersionOutOfRange(tool="java", required=str(int(version) - 44), because="class file", evidence=evidence)
+
+
+def _unsupported(found: str, evidence: str) -> Failure:
+    return VersionOutOfRange(tool="java", found=str(int(found) - 44), because="class file", evidence=evidence)
 
 
 SIGNATURES = (
@@ -162,9 +174,7 @@ SIGNATURES = (
     signature(
         "nsupported class file major version",
         LED + r"Unsupported class file major version (?P<found>\d{1,3})",
-        lambda found, evidence: VersionOutOfRange(
-            tool="java", found=str(int(found) - 44), because="class file", evidence=str(evidence)
-        ),
+        _unsupported,
         (
             "> General error: Unsupported class file major version 61",
             VersionOutOfRange(tool="java", found="17", because="class file"),
@@ -186,6 +196,61 @@ SIGNATURES = (
         (
             "Error: Could not find or load main class org.gradle.wrapper.GradleWrapperMain",
             MissingProjectFile(path="gradle/wrapper/gradle-wrapper.jar", tool="gradle"),
+        ),
+    ),
+    signature(
+        "error[E0554]",
+        r"error\[E0554\]: ",
+        always(VersionOutOfRange, tool="rust", required="nightly"),
+        (
+            "error[E0554]: `#![feature]` may not be used on the stable release channel",
+            VersionOutOfRange(tool="rust", required="nightly"),
+        ),
+    ),
+    signature(
+        "error[E0658]",
+        r"error\[E0658\]: (?P<because>.{1,100})",
+        always(VersionOutOfRange, tool="rust"),
+        (
+            "error[E0658]: use of unstable library feature 'let_chains'",
+            VersionOutOfRange(tool="rust", because="use of unstable library feature 'let_chains'"),
+        ),
+    ),
+    signature(
+        "nknown directive: ",
+        r"(?:\S{1,200}:\d{1,6}: )?unknown directive: (?P<because>toolchain|godebug|tool|ignore)\b",
+        always(VersionOutOfRange, tool="go"),
+        ("/w/go.mod:5: unknown directive: toolchain", VersionOutOfRange(tool="go", because="toolchain")),
+    ),
+    signature(
+        ("JAVA_HOME is not set", "JAVA_HOME environment variable is not"),
+        r"(?:ERROR: |Error: )?(?:The )?JAVA_HOME (?:environment variable )?is not (?:set|defined)",
+        always(MissingToolchain, language="java"),
+        (
+            "ERROR: JAVA_HOME is not set and no 'java' command could be found in your PATH.",
+            MissingToolchain(language="java"),
+        ),
+    ),
+    signature(
+        "UnsupportedClassVersionError",
+        r"(?:[\w. \"]{0,60}Exception: )?(?:java\.lang\.)?UnsupportedClassVersionError: \S{1,160} has been compiled by a more recent version of the Java "
+        r"Runtime \(class file version (?P<version>\d{1,3})",
+        _class_file,
+        (
+            (
+                "java.lang.UnsupportedClassVersionError: a/B has been compiled by a more recent version of the Java "
+                "Runtime (class file version 61.0), this version"
+            ),
+            VersionOutOfRange(tool="java", required="17", because="class file"),
+        ),
+    ),
+    signature(
+        "failed to run custom build command",
+        r"error: failed to run custom build command for `(?P<stage>[^`]{1,100})`",
+        always(StageFailed, weight=Weight.SYMPTOM),
+        (
+            "error: failed to run custom build command for `ring v0.16.20`",
+            StageFailed(stage="ring v0.16.20", weight=Weight.SYMPTOM),
         ),
     ),
 )
