@@ -3,9 +3,9 @@
     python -m bench readers [--megabytes N] [--json FILE]
 
 Streams that are made from a seed are read line by line: `log` is what builds print, with a failure now and then;
-`random` is bytes without meaning; `failing` has a line of the corpus of failures every time; `adversarial` are long
-lines of what signatures look for, repeated. Each is read at half of the size, too: linear means that the whole takes
-twice as long. Memory is the most that the process held beyond what it held before reading.
+`random` is bytes without meaning; `failing` has an example of a signature on every line; `adversarial` are lines of
+what signatures look for, repeated, as long as lines are looked at. Each is read at half of the size, too: linear means
+that the whole takes twice as long. Memory is the most that the process held beyond what it held before reading.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from specbuild.predictors import FAMILIES, reader
+from specbuild.predictors.text import LINE
 
-_BLOCK = 20_000
+_BLOCK = 5_000
 """Lines that are made once and then repeated, so that making them costs nothing while reading is measured."""
 _LOG = (
     "Collecting package-{n}==1.{n}.0 (from -r requirements.txt (line {n}))",
@@ -77,10 +78,11 @@ def failing(source: random.Random) -> str:
 
 
 def adversarial(source: random.Random) -> str:
-    """A line of 64 KB of what signatures look for."""
+    """A line of nothing but what signatures look for."""
     literals = [literal for signatures in FAMILIES.values() for one in signatures for literal in one.literals]
-    piece = "".join(source.choice([*literals, "'", '"', ": ", "a.", "/", "error: "]) for _ in range(source.randrange(1, 9)))
-    return (piece * (65_536 // len(piece) + 1))[:65_536]
+    glue = ["'", '"', ": ", "a.", "/", "error: "]
+    piece = "".join(source.choice([*literals, *glue]) for _ in range(source.randrange(1, 9)))
+    return (piece * (LINE // len(piece) + 1))[:LINE]
 
 
 STREAMS: dict[str, Callable[[random.Random], str]] = {
@@ -105,7 +107,7 @@ def measure(stream: str, megabytes: float) -> Figure:
     """Read so much of a stream."""
     source = random.Random(stream)
     make = STREAMS[stream]
-    block = [make(source) for _ in range(_BLOCK if stream != "adversarial" else 200)]
+    block = [make(source) for _ in range(_BLOCK)]
     one = reader()
     failures = lines = 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

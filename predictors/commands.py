@@ -10,6 +10,7 @@ from specbuild.failures import (
     MissingCommand,
     MissingConfigTool,
     MissingData,
+    MissingMacro,
     MissingProjectFile,
     MissingToolchain,
     Weight,
@@ -43,6 +44,9 @@ _FILE = re.compile(r"\.[a-z]{2,6}$")
 _SCRIPTS = (".sh", ".py", ".pl", ".rb")
 
 
+_MACRO = re.compile(r"[A-Z]{1,6}_[A-Z0-9_]{2,60}$")
+
+
 def missing_command(command: str, evidence: str) -> Failure:
     """What a missing program stands for: a toolchain, the flags of a library, or itself."""
     name = _TRIPLET.sub("", command.rsplit("/", 1)[-1]) if command.startswith("/") else _TRIPLET.sub("", command)
@@ -50,6 +54,8 @@ def missing_command(command: str, evidence: str) -> Failure:
         return MissingToolchain.model_validate({"language": language, "program": name, "evidence": evidence})
     if _CONFIG.search(name) and name != "pkg-config":
         return MissingConfigTool(tool=name, evidence=evidence)
+    if _MACRO.match(name):  # autoconf left a macro that it does not know, and the shell runs it
+        return MissingMacro(macro=name, evidence=evidence)
     if command.startswith("./"):
         return MissingProjectFile(path=command[2:], tool="sh", evidence=evidence)
     return MissingCommand(command=name, evidence=evidence)
@@ -122,6 +128,7 @@ SIGNATURES = (
         ("/bin/sh: 1: xml2-config: not found", MissingConfigTool(tool="xml2-config")),
         ("bash: line 1: cmake: command not found", MissingCommand(command="cmake")),
         ("bash: ninja: command not found", MissingCommand(command="ninja")),
+        ("./configure: line 9: AX_PTHREAD: command not found", MissingMacro(macro="AX_PTHREAD")),
         ("./autogen.sh: 3: ./autogen.sh: gtkdocize: not found", MissingCommand(command="gtkdocize")),
         ("sh: 1: tsc: not found", MissingCommand(command="tsc")),
         near=(
@@ -255,7 +262,7 @@ SIGNATURES = (
     ),
     signature(
         ("ould not find `", "` not installed?"),
-        r"(?:Error: \"?)?(?:.{0,80}\bis `|[Cc]ould not find `)(?P<command>[\w.+-]{1,40})`"
+        r"(?:Error: \"?)?(?:is `|[Cc]ould not find `)(?P<command>[\w.+-]{1,40})`"
         r"(?: not installed\?| installation| executable| binary| program)",
         missing_command,
         ("is `cmake` not installed?", MissingCommand(command="cmake")),
@@ -272,6 +279,13 @@ SIGNATURES = (
             'gyp ERR! stack Error: Can\'t find Python executable "python", you can set the PYTHON env variable.',
             MissingCommand(command="python3"),
         ),
+    ),
+    signature(
+        "ENOENT",
+        r"(?:Error: |enoent )?spawn (?P<command>[\w./+-]{1,80}) ENOENT$",
+        missing_command,
+        ("npm ERR! enoent spawn git ENOENT", MissingCommand(command="git")),
+        ("Error: spawn convert ENOENT", MissingCommand(command="convert")),
     ),
 )
 """Missing programs."""

@@ -374,5 +374,20 @@ SIGNATURES = (
             MissingDevelopmentFiles(name="libiconv"),
         ),
     ),
+    signature(
+        "configure: line ",
+        r"(?:\S{0,60}/)?configure: line \d{1,6}: ` {0,12}(?P<macro>[A-Z]{1,6}_[A-Z0-9_]{2,60})\(",
+        MissingMacro,
+        ("./configure: line 52: `  PKG_CHECK_MODULES(A, a)'", MissingMacro(macro="PKG_CHECK_MODULES")),
+    ),
+    signature(
+        "error: required file '",
+        r"\S{1,80}:\d{1,6}: error: required file '[./]{0,12}ltmain\.sh' not found",
+        always(MissingCommand, command="libtoolize"),
+        (
+            "configure.ac:3: error: required file './ltmain.sh' not found",
+            MissingCommand(command="libtoolize"),
+        ),
+    ),
 )
 """What is looked for before anything is compiled."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from specbuild.failures import (
     DriftedDependency,
+    DriftedTestTool,
     Failure,
     MissingBuildDependency,
     MissingLocale,
@@ -17,6 +18,9 @@ from specbuild.predictors.phrases import OUTCOME
 from specbuild.predictors.signature import always, signature
 
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "HOME", "unknown location")
+
+
+_NODES = frozenset({"Package", "Module", "Session", "Function", "Class", "Dir", "FixtureDef", "FixtureRequest"})
 
 
 def _module(module: str, evidence: str) -> Failure:
@@ -35,6 +39,9 @@ def _name(name: str, module: str, evidence: str, path: str = "") -> Failure | No
     top = module.partition(".")[0]
     if below := stdlib.NAMES.get((module, name)):
         return VersionOutOfRange(tool="python", required=f"<{below}", because=f"{module}.{name}", evidence=evidence)
+    if top in {"pytest", "_pytest"}:
+        below = drift.NAMES.get((top, name), "")
+        return DriftedTestTool(tool="pytest", name=f"{module}.{name}", below=below, evidence=evidence)
     if stdlib.is_standard(top):
         return VersionOutOfRange(tool="python", because=f"{module}.{name}", evidence=evidence)
     if path and not any(part in path for part in _INSTALLED):
@@ -46,12 +53,19 @@ def _attribute(module: str, name: str, evidence: str) -> Failure | None:
     return _name(name, module, evidence)
 
 
+def _is_node(owner: str) -> bool:
+    """Whether a class is of the tree that pytest collects, or of a plugin's addition to it."""
+    return owner in _NODES or owner.endswith(("Item", "TestFile"))
+
+
 def _method(owner: str, name: str, evidence: str) -> Failure | None:
     if below := stdlib.TEST_METHODS.get(name):
         return VersionOutOfRange(tool="python", required=f"<{below}", because=name, evidence=evidence)
     if known := drift.METHODS.get((owner, name)):
         module, below = known
         return DriftedDependency(module=module, name=f"{owner}.{name}", below=below, evidence=evidence)
+    if _is_node(owner) or name == "from_parent":
+        return DriftedTestTool(tool="pytest", name=f"{owner}.{name}", evidence=evidence)
     return drift.backend_method(owner, name, evidence)
 
 
@@ -129,8 +143,9 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "object has no attribute",
-        OUTCOME + r"AttributeError: '(?P<owner>[\w.]{1,100})' object has no attribute '(?P<name>\w{1,100})'",
+        "has no attribute",
+        OUTCOME + r"AttributeError: (?:type object )?"
+        r"'(?P<owner>[\w.]{1,100})'(?: object)? has no attribute '(?P<name>\w{1,100})'",
         _method,
         (
             "AttributeError: 'TestIt' object has no attribute 'assertItemsEqual'",
@@ -139,6 +154,10 @@ SIGNATURES = (
         (
             "AttributeError: 'DataFrame' object has no attribute 'append'. Did you mean: '_append'?",
             DriftedDependency(module="pandas", name="DataFrame.append", below="2"),
+        ),
+        (
+            "E   AttributeError: type object 'YamlFile' has no attribute 'from_parent'",
+            DriftedTestTool(tool="pytest", name="YamlFile.from_parent"),
         ),
         near=("AttributeError: 'NoneType' object has no attribute 'x'",),
     ),

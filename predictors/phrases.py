@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-OUTCOME = r"(?:(?:FAILED|ERROR) \S{1,300} - )?"
+OUTCOME = r"(?:(?:FAILED|ERROR) .{1,300}? - )?"
 """pytest's summary repeats the exception behind the name of the test."""
 
-RAISED = OUTCOME + r"(?:[A-Za-z][\w.]{0,100}: )?"
-"""An exception's name, as the last line of a traceback has it."""
+RAISED = OUTCOME + r"(?:[A-Za-z][\w.]{0,100}: )?(?:\([\w.]{1,100}\) )?"
+"""An exception's name, as the last line of a traceback has it, and that of one that it wraps."""
 
 LED = (
     r"(?:(?:[A-Za-z][\w.]{0,100}(?:Error|Exception|Timeout|Warning)"

@@ -24,6 +24,8 @@ _OPEN = 16
 GATES = (
     "rror",
     "ERR",
+    "ENOENT",
+    "configure: line",
     "not ",
     "annot",
     "'t ",
@@ -121,7 +123,8 @@ class Index:
 class Reader:
     """Feed it every line of a command, then `finish` it. Each diagnosis is given once.
 
-    Symptoms are kept back until the end, and given only if there was no cause.
+    Symptoms are kept back until the end, and given only if there was no cause. Lines that were told of are remembered,
+    so that output which repeats itself costs no more than other output.
     """
 
     def __init__(self, index: Index) -> None:
@@ -130,15 +133,18 @@ class Reader:
         self._seen: set[str] = set()
         self._symptoms: list[Failure] = []
         self._waiting: list[_Waiting] = []
+        self._told: set[str] = set()
         self._caused = False
 
     def feed(self, line: str) -> list[Failure]:
         """The failures that this line tells of and that were not known before. Never raises."""
+        if len(self._seen) >= MOST:
+            return []
         if self._waiting:
             return self._release(self._follow(plain(line)) + self._look(line))
         for gate in self._gates:
             if gate in line:
-                return self._release(self._look(line))
+                return self._release(self._look(line)) if line not in self._told else []
         return []
 
     def finish(self) -> list[Failure]:
@@ -167,6 +173,8 @@ class Reader:
             made = _made(one, groups, text)
             found += made
             if made:
+                if len(line) <= LINE and len(self._told) < MOST:
+                    self._told.add(line)
                 break
         return found
 

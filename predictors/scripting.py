@@ -7,8 +7,10 @@ from specbuild.failures import (
     Failure,
     MissingModule,
     MissingProjectFile,
+    StageFailed,
     UnsatisfiableResolution,
     VersionOutOfRange,
+    Weight,
 )
 from specbuild.predictors.signature import always, signature
 
@@ -109,9 +111,9 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "annot load such file -- ",
+        ("annot load such file -- ", "no such file to load -- "),
         r"(?:[^\s\"`']{0,200}:\d{1,6}:(?:in )?)?(?:[`'][\w.# ]{1,80}': )?"
-        r"cannot load such file -- (?P<module>[\w./-]{1,120})",
+        r"(?:cannot load such file|no such file to load) -- (?P<module>[\w./-]{1,120})",
         always(MissingModule, language="ruby"),
         (
             "/usr/lib/ruby/rubygems.rb:85:in `require': cannot load such file -- rspec (LoadError)",
@@ -183,6 +185,15 @@ SIGNATURES = (
         (
             "Can't locate XML/Parser.pm in @INC (you may need to install the XML::Parser module)",
             MissingModule(language="perl", module="XML::Parser"),
+        ),
+    ),
+    signature(
+        "ailed to build gem native extension",
+        r"(?:[\w:]{1,60}: )?ERROR: Failed to build gem native extension",
+        always(StageFailed, stage="a gem's extension", weight=Weight.SYMPTOM),
+        (
+            "Gem::Ext::BuildError: ERROR: Failed to build gem native extension.",
+            StageFailed(stage="a gem's extension", weight=Weight.SYMPTOM),
         ),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specbuild.failures import Failure, ServiceNeeded, Weight
-from specbuild.predictors.phrases import LED, OUTCOME
+from specbuild.predictors.phrases import LED, OUTCOME, RAISED
 from specbuild.predictors.signature import always, signature
 
 _PORTS = {
@@ -29,7 +29,7 @@ _PORTS = {
 }
 """Well-known ports."""
 
-_MYSQL = OUTCOME + r"(?:[\w.]{1,100}: )?(?:\(\d{1,5}, )?['\"]?Can't connect to "
+_MYSQL = RAISED + r"(?:\(\d{1,5}, )?['\"]?Can't connect to "
 
 
 def _at(evidence: str, host: str = "", port: str = "") -> Failure:
@@ -48,10 +48,14 @@ def _postgresql(evidence: str, host: str = "", port: str = "", socket: str = "")
     return ServiceNeeded(service="postgresql", address=address, evidence=evidence)
 
 
+def _named(service: str, host: str, port: str, evidence: str) -> Failure:
+    return ServiceNeeded(service=service.lower(), address=f"{host}:{port}", evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "Error ",
-        OUTCOME + r"(?:[\w.]{1,100}: )?Error (?:-?\d{1,4}) connecting to (?P<host>[\w.-]{1,80}):(?P<port>\d{2,5})\.",
+        RAISED + r"Error (?:-?\d{1,4}) connecting (?:to )?(?P<host>[\w.-]{1,80}):(?P<port>\d{2,5})\.",
         _at,
         (
             "redis.exceptions.ConnectionError: Error 111 connecting to 127.0.0.1:6379. Connection refused.",
@@ -78,7 +82,7 @@ SIGNATURES = (
     ),
     signature(
         " failed: ",
-        OUTCOME + r"(?:[\w.]{1,100}: )?(?:.{0,40})?connection to server (?:at \"(?P<host>[^\"]{1,80})\""
+        RAISED + r"(?:.{0,40})?connection to server (?:at \"(?P<host>[^\"]{1,80})\""
         r"(?: \([^)]{1,60}\))?, port (?P<port>\d{2,5})|on socket \"(?P<socket>[^\"]{1,100})\") failed",
         _postgresql,
         (
@@ -92,7 +96,7 @@ SIGNATURES = (
     ),
     signature(
         "not connect to server: ",
-        OUTCOME + r"(?:[\w.]{1,100}: )?could not connect to server: ",
+        RAISED + r"could not connect to server: ",
         _postgresql,
         (
             "psycopg2.OperationalError: could not connect to server: Connection refused",
@@ -145,7 +149,7 @@ SIGNATURES = (
     ),
     signature(
         "onnection refused",
-        OUTCOME + r"(?:[\w.]{1,100}: )?(?:dial tcp )?(?:\[?(?P<host>[\w.-]{1,80})\]?:(?P<port>\d{2,5}): )"
+        RAISED + r"(?:dial tcp )?(?:\[?(?P<host>[\w.-]{1,80})\]?:(?P<port>\d{2,5}): )"
         r"(?:connect: |\[Errno 111\] )?[Cc]onnection refused",
         _at,
         (
@@ -182,6 +186,16 @@ SIGNATURES = (
         (
             "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
             ServiceNeeded(service="docker"),
+        ),
+    ),
+    signature(
+        " failed - connect ECONNREFUSED",
+        r"(?:Error: )?(?P<service>\w{2,20}) connection to (?P<host>[\w.-]{1,80}):(?P<port>\d{2,5}) "
+        r"failed - connect ECONN",
+        _named,
+        (
+            "Error: Redis connection to 127.0.0.1:6399 failed - connect ECONNREFUSED",
+            ServiceNeeded(service="redis", address="127.0.0.1:6399"),
         ),
     ),
 )

@@ -13,13 +13,13 @@ EVIDENCE = 400
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]|\x1b\][^\x07\x1b]{0,80}\x07")
 _WRAPPERS = re.compile(
     r"(?:\s{1,40}"
-    r"|#\d{1,4} \d{1,5}\.\d{1,3} "  # BuildKit
+    r"|(?:#\d{1,4} )?\d{1,5}\.\d{1,3} "  # BuildKit
     r"|\d{4}-\d\d-\d\dT[\d:.]{8,18}Z "  # CI services
     r"|[│╰├]─?▶? "  # boxes of pip and uv
     r"|(?:×|>|E(?= {2})) "  # pip, gradle, pytest
     r"|npm (?:error|ERR!|warn|WARN) |gyp ERR! |prebuild-install warn \w{1,20} "
     r"|\[(?:ERROR|FATAL|WARNING|stderr)\] ?"  # maven, test runners
-    r"|[\w.-]{1,40}[_-]\d{1,3} {1,12}\| |cargo:warning="  # compose, cargo
+    r"|[\w.-]{1,40}[_-]\d{1,3} {1,12}\| |cargo:warning=|INTERNALERROR> ?"  # compose, cargo, pytest
     r"|-- (?=\S)|--(?= {2})"  # cmake
     r"){1,6}"
 )

@@ -44,6 +44,11 @@ def _unsupported(found: str, evidence: str) -> Failure:
     return VersionOutOfRange(tool="java", found=str(int(found) - 44), because="class file", evidence=evidence)
 
 
+def _enforced(tool: str, found: str, required: str, evidence: str) -> Failure:
+    name = {"Maven": "maven", "JDK": "java"}[tool]
+    return VersionOutOfRange(tool=name, required=required, found=found, evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "because it requires rustc",
@@ -233,7 +238,8 @@ SIGNATURES = (
     ),
     signature(
         "UnsupportedClassVersionError",
-        r"(?:[\w. \"]{0,60}Exception: )?(?:java\.lang\.)?UnsupportedClassVersionError: \S{1,160} has been compiled by a more recent version of the Java "
+        r"(?:[\w. \"]{0,60}Exception: )?(?:java\.lang\.)?UnsupportedClassVersionError: "
+        r"\S{1,160} has been compiled by a more recent version of the Java "
         r"Runtime \(class file version (?P<version>\d{1,3})",
         _class_file,
         (
@@ -252,6 +258,36 @@ SIGNATURES = (
             "error: failed to run custom build command for `ring v0.16.20`",
             StageFailed(stage="ring v0.16.20", weight=Weight.SYMPTOM),
         ),
+    ),
+    signature(
+        "requires Maven version",
+        r"Failed to execute goal .{1,200}: The plugin "
+        r"(?P<because>\S{1,120}) requires Maven version (?P<required>[\d.]{1,10})",
+        always(VersionOutOfRange, tool="maven"),
+        (
+            "[ERROR] Failed to execute goal a:b:c (default) on project d: The plugin a:b requires Maven version 3.9",
+            VersionOutOfRange(tool="maven", required="3.9", because="a:b"),
+        ),
+    ),
+    signature(
+        "is not in the allowed range",
+        r"(?:.{1,160}: )?Detected (?P<tool>Maven|JDK) Version: (?P<found>\S{1,20}) is not in the allowed range "
+        r"(?P<required>\S{1,29}[\d\])])",
+        _enforced,
+        (
+            "Detected JDK Version: 17.0.9 is not in the allowed range [1.8,11).",
+            VersionOutOfRange(tool="java", required="[1.8,11)", found="17.0.9"),
+        ),
+    ),
+    signature(
+        "annot find matching toolchain definitions",
+        r"(?:.{1,200}: )?Cannot find matching toolchain definitions",
+        always(VersionOutOfRange, tool="java", because="toolchain"),
+        (
+            "[ERROR] Cannot find matching toolchain definitions for the following:\njdk [ version='11' ]",
+            VersionOutOfRange(tool="java", required="11", because="toolchain"),
+        ),
+        follow=r"jdk ?\[ ?version='(?P<required>[^']{1,30})'",
     ),
 )
 """What compiled languages' own tools say."""
