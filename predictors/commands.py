@@ -287,5 +287,29 @@ SIGNATURES = (
         ("npm ERR! enoent spawn git ENOENT", MissingCommand(command="git")),
         ("Error: spawn convert ENOENT", MissingCommand(command="convert")),
     ),
+    signature(
+        "command not found: ",
+        r"zsh: command not found: (?P<command>[\w.+-]{1,60})$",
+        missing_command,
+        ("zsh: command not found: meson", MissingCommand(command="meson")),
+    ),
+    signature(
+        "is not installed",
+        r"\S{1,60} could not be (?:built|installed|compiled) .{0,60}because (?P<command>[\w.+-]{1,40}) is not installed",
+        missing_command,
+        (
+            "psutil could not be installed from sources because gcc is not installed. Try running:",
+            MissingToolchain(language="c", program="gcc"),
+        ),
+    ),
+    signature(
+        "No such file or directory",
+        r"[^\s`'\"]{1,200}: line \d{1,6}: (?P<path>[\w.+-]{0,60}/[^\s:]{1,200}): No such file or directory$",
+        always(MissingProjectFile, tool="sh"),
+        (
+            "run.sh: line 4: scripts/env.sh: No such file or directory",
+            MissingProjectFile(path="scripts/env.sh", tool="sh"),
+        ),
+    ),
 )
 """Missing programs."""

@@ -257,5 +257,20 @@ SIGNATURES = (
             UnfitCompiler(compiler="c++", direction="too-old", standard="c++11"),
         ),
     ),
+    signature(
+        "No working compiler found",
+        r"No working compiler found, or bogus compiler options passed",
+        _toolchain,
+        (
+            "    No working compiler found, or bogus compiler options passed to",
+            MissingToolchain(language="c"),
+        ),
+    ),
+    signature(
+        "compiler identification is unknown",
+        r"The (?P<language>C|CXX|Fortran) compiler identification is unknown",
+        _toolchain,
+        ("-- The CXX compiler identification is unknown", MissingToolchain(language="c++")),
+    ),
 )
 """What compilers and linkers say, and what build tools say when there are none."""

@@ -7,9 +7,12 @@ from specbuild.failures import (
     MissingCMakePackage,
     MissingCommand,
     MissingDevelopmentFiles,
+    MissingHeader,
     MissingLibrary,
     MissingMacro,
     MissingPkgConfig,
+    MissingProjectFile,
+    NotBuilt,
     UnreachableSource,
     VersionOutOfRange,
     Weight,
@@ -387,6 +390,50 @@ SIGNATURES = (
         (
             "configure.ac:3: error: required file './ltmain.sh' not found",
             MissingCommand(command="libtoolize"),
+        ),
+    ),
+    signature(
+        "but project requires",
+        _MESON
+        + r"Meson version is (?P<found>[\d.]{1,16}) but project requires (?P<required>[<>=!]{0,2} ?[\d.]{1,16}\d)",
+        always(VersionOutOfRange, tool="meson"),
+        (
+            "meson.build:1:0: ERROR: Meson version is 0.49.2 but project requires >=0.60",
+            VersionOutOfRange(tool="meson", required=">=0.60", found="0.49.2"),
+        ),
+    ),
+    signature(
+        "ERROR: C",
+        _MESON + r"(?:C|C\+\+) header '(?P<header>[^\s']{1,120})' not found",
+        MissingHeader,
+        ("../meson.build:7:5: ERROR: C header 'pcap.h' not found", MissingHeader(header="pcap.h")),
+    ),
+    signature(
+        "ERROR: ",
+        _MESON + r"(?:C|C\+\+|Fortran) (?:shared or static|static or shared|shared|static) library '"
+        r"(?P<library>[^\s']{1,80})' not found",
+        always(MissingLibrary, when="link"),
+        (
+            "../meson.build:7:5: ERROR: C shared or static library 'blas' not found",
+            MissingLibrary(library="blas", when="link"),
+        ),
+    ),
+    signature(
+        "Neither ",
+        r"(?:ERROR: )?Neither (?:source )?directory .{0,200}contains? a build file meson\.build",
+        always(MissingProjectFile, path="meson.build", tool="meson"),
+        (
+            "ERROR: Neither source directory '/w' nor build directory None contain a build file meson.build.",
+            MissingProjectFile(path="meson.build", tool="meson"),
+        ),
+    ),
+    signature(
+        "error: loading 'build.ninja'",
+        r"ninja: error: loading '(?P<path>build\.ninja)': No such file",
+        always(NotBuilt, weight=Weight.SYMPTOM),
+        (
+            "ninja: error: loading 'build.ninja': No such file or directory",
+            NotBuilt(path="build.ninja", weight=Weight.SYMPTOM),
         ),
     ),
 )

@@ -59,6 +59,8 @@ GATES = (
     "lock",
     "ompatib",
     "ake sure",
+    "Neither ",
+    "compiler",
     "ariable",
     "specified",
     "getaddrinfo",

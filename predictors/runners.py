@@ -82,6 +82,25 @@ _FIXTURES = {
 """A fixture → the distribution that has it."""
 
 
+_MARKS = {
+    "asyncio": "pytest-asyncio",
+    "django": "pytest-django",
+    "DJANGO": "pytest-django",
+    "timeout": "pytest-timeout",
+    "benchmark": "pytest-benchmark",
+    "flaky": "pytest-rerunfailures",
+    "xdist": "pytest-xdist",
+    "vcr": "pytest-recording",
+    "freeze": "pytest-freezer",
+    "qt": "pytest-qt",
+    "mpl": "pytest-mpl",
+    "trio": "pytest-trio",
+    "env": "pytest-env",
+    "datafiles": "pytest-datafiles",
+}
+"""The beginning of a mark or setting → the plugin that has it."""
+
+
 def _plugin(option: str) -> str:
     """The plugin of an option; those that are not listed are mostly called like the beginning of their options."""
     if option.startswith(("-n", "--tx")):
@@ -126,6 +145,11 @@ def _collision(evidence: str, module: str = "") -> Failure:
 
 def _conftest(stage: str, evidence: str) -> Failure:
     return StageFailed(stage=stage.rsplit("/", 1)[-1], evidence=evidence, weight=Weight.SYMPTOM)
+
+
+def _unknown(name: str, evidence: str) -> Failure:
+    distribution = _MARKS.get(name.partition("_")[0], "")
+    return MissingTestExtra(distribution=distribution, name=name, evidence=evidence, weight=Weight.WARNING)
 
 
 SIGNATURES = (
@@ -298,6 +322,20 @@ SIGNATURES = (
         (
             "'asyncio' not found in `markers` configuration option",
             MissingTestExtra(distribution="", name="asyncio", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        ("Unknown pytest.mark.", "nknown config option: "),
+        r"(?:\S{1,300}:\d{1,6}: )?(?:pytest\.)?Pytest(?:UnknownMark|Config)Warning: Unknown (?:pytest\.mark\.|config option: )"
+        r"(?P<name>\w{1,60})",
+        _unknown,
+        (
+            "  t.py:3: PytestUnknownMarkWarning: Unknown pytest.mark.asyncio - is this a typo?",
+            MissingTestExtra(distribution="pytest-asyncio", name="asyncio", weight=Weight.WARNING),
+        ),
+        (
+            "PytestConfigWarning: Unknown config option: own",
+            MissingTestExtra(distribution="", name="own", weight=Weight.WARNING),
         ),
     ),
 )

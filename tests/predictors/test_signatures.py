@@ -59,7 +59,8 @@ def test_patterns_repeat_within_bounds(one: Signature) -> None:
 
 def without_classes(pattern: str) -> str:
     """The pattern without its classes of characters, in which a plus means itself."""
-    kept, inside, escaped = [], False, False
+    kept: list[str] = []
+    inside = escaped = False
     for character in pattern:
         if not inside:
             kept.append(character)
