@@ -9,6 +9,7 @@ from functools import cache
 
 from specbuild.predictors import (
     backends,
+    cmake,
     commands,
     compilers,
     configure,
@@ -18,6 +19,7 @@ from specbuild.predictors import (
     interpreter,
     loaders,
     machine,
+    meson,
     node,
     runners,
     scripting,
@@ -29,6 +31,8 @@ from specbuild.predictors.signature import Signature
 
 FAMILIES: dict[str, tuple[Signature, ...]] = {
     "compilers": compilers.SIGNATURES,
+    "meson": meson.SIGNATURES,
+    "cmake": cmake.SIGNATURES,
     "configure": configure.SIGNATURES,
     "git": git.SIGNATURES,
     "installers": installers.SIGNATURES,

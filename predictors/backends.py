@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specbuild.failures import DriftedBackend, NotInstallable, StageFailed, VersionControlNeeded, Weight
+from specbuild.failures import DriftedBackend, HollowPass, NotInstallable, StageFailed, VersionControlNeeded, Weight
 from specbuild.predictors.signature import always, signature
 
 SIGNATURES = (
@@ -103,6 +103,15 @@ SIGNATURES = (
         (
             "  cause: The build backend returned an error",
             StageFailed(stage="a build of uv", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        " failed: ",
+        r"(?:WARNING: |warning: build_ext: )?building extension [\"'](?P<what>[\w.]{1,80})[\"'] failed: ",
+        always(HollowPass, weight=Weight.WARNING),
+        (
+            "warning: build_ext: building extension \"fast._speed\" failed: command 'gcc' failed",
+            HollowPass(what="fast._speed", weight=Weight.WARNING),
         ),
     ),
 )

@@ -295,7 +295,8 @@ SIGNATURES = (
     ),
     signature(
         "is not installed",
-        r"\S{1,60} could not be (?:built|installed|compiled) .{0,60}because (?P<command>[\w.+-]{1,40}) is not installed",
+        r"\S{1,60} could not be (?:built|installed|compiled) .{0,60}because "
+        r"(?P<command>[\w.+-]{1,40}) is not installed",
         missing_command,
         (
             "psutil could not be installed from sources because gcc is not installed. Try running:",

@@ -1,25 +1,24 @@
-"""pkg-config, meson, CMake, autotools, and the checks of setup scripts."""
+"""pkg-config, autotools, and the checks of setup scripts."""
 
 from __future__ import annotations
 
 from specbuild.failures import (
     Failure,
-    MissingCMakePackage,
     MissingCommand,
     MissingDevelopmentFiles,
     MissingHeader,
     MissingLibrary,
     MissingMacro,
     MissingPkgConfig,
-    MissingProjectFile,
-    NotBuilt,
-    UnreachableSource,
-    VersionOutOfRange,
+    StageFailed,
     Weight,
 )
 from specbuild.predictors.signature import always, signature
 
-_MESON = r"(?:\S{1,300}:\d{1,7}:\d{1,7}: )?ERROR: "
+
+def _headers(first: str, second: str, evidence: str) -> tuple[Failure, ...]:
+    """The headers tell what to install; what the message says of kernel headers is of no help."""
+    return tuple(MissingHeader(header=header, evidence=evidence) for header in (first, second))
 
 
 def _lower(name: str, evidence: str) -> Failure:
@@ -35,31 +34,10 @@ def _several(names: str, evidence: str) -> tuple[Failure, ...]:
     return tuple(MissingDevelopmentFiles(name=name, evidence=evidence) for name in names.split(" and "))
 
 
-def _meson_dependency(module: str, evidence: str, tried: str = "", requirement: str = "") -> Failure:
-    if "pkg" in tried or not tried:
-        return MissingPkgConfig(module=module, requirement=requirement, evidence=evidence)
-    return MissingCMakePackage(package=module, evidence=evidence)
-
-
-def _no_tool(module: str, evidence: str) -> tuple[Failure, ...]:
-    return (
-        MissingCommand(command="pkg-config", evidence=evidence),
-        MissingPkgConfig(module=module, evidence=evidence),
-    )
-
-
-def _required(evidence: str, module: str = "", requirement: str = "") -> Failure:
-    return MissingPkgConfig(module=module, requirement=requirement, evidence=evidence)
-
-
 def _escaped(module: str, evidence: str, none: str = "") -> Failure:
     if none:
         return MissingCommand(command="pkg-config", evidence=evidence)
     return MissingPkgConfig(module=module, evidence=evidence)
-
-
-def _considered(package: str, evidence: str) -> Failure:
-    return MissingCMakePackage(package=package, evidence=evidence, weight=Weight.SYMPTOM)
 
 
 def _by_variable(evidence: str, variable: str = "") -> Failure | None:
@@ -99,49 +77,6 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "ERROR: Dependency ",
-        _MESON + r"Dependency \"(?P<module>[^\s\"]{1,100})\" (?:\((?P<requirement>[^)]{1,60})\) )?"
-        r"(?:was )?not found(?: ?,? ?\(?tried (?P<tried>[^)]{1,80}))?",
-        _meson_dependency,
-        (
-            '../m/meson.build:9:1: ERROR: Dependency "pixman-1" not found (tried pkg-config)',
-            MissingPkgConfig(module="pixman-1"),
-        ),
-        (
-            'meson.build:9:1: ERROR: Dependency "OpenMP" not found, tried system',
-            MissingCMakePackage(package="OpenMP"),
-        ),
-        near=("Run-time dependency pixman-1 found: NO (tried pkgconfig and cmake)",),
-    ),
-    signature(
-        "failed: Pkg-config",
-        _MESON + r"Dependency lookup for (?P<module>\S{1,100}) with method 'pkg-?config' failed: "
-        r"Pkg-config for machine .{1,40} not found",
-        _no_tool,
-        (
-            (
-                "ERROR: Dependency lookup for zlib with method 'pkg-config' failed: Pkg-config for machine host "
-                "machine not found. Giving up."
-            ),
-            (MissingCommand(command="pkg-config"), MissingPkgConfig(module="zlib")),
-        ),
-    ),
-    signature(
-        "ould not detect Ninja",
-        _MESON + r"Could not detect Ninja v[\d.]{1,12} or newer",
-        always(MissingCommand, command="ninja"),
-        ("ERROR: Could not detect Ninja v1.8.2 or newer", MissingCommand(command="ninja")),
-    ),
-    signature(
-        "not found or not executable",
-        _MESON + r"Program(?:s|\(s\))? '?(?:\[')?(?P<command>[\w.+-]{1,60})'?\]? not found or not executable",
-        MissingCommand,
-        (
-            "../meson.build:20:7: ERROR: Program 'msgfmt' not found or not executable",
-            MissingCommand(command="msgfmt"),
-        ),
-    ),
-    signature(
         "error: Package requirements",
         r"configure: error: Package requirements \((?P<module>[^\s)]{1,100})"
         r"(?: (?P<requirement>[<>=]{1,2} [^\s),]{1,40}))?",
@@ -169,74 +104,6 @@ SIGNATURES = (
             MissingPkgConfig(module="foo"),
         ),
         follow=r"Specify (?P<variable>[A-Z0-9_]{1,40})_CFLAGS and ",
-    ),
-    signature(
-        "A required package was not found",
-        r"A required package was not found$",
-        always(MissingPkgConfig, module="", weight=Weight.SYMPTOM),
-        ("  A required package was not found", MissingPkgConfig(module="", weight=Weight.SYMPTOM)),
-    ),
-    signature(
-        ("Could not find a package", "Could not find a configuration"),
-        r"(?:CMake Error: )?Could not find a (?:package )?(?:configuration )?"
-        r"(?:configuration file|file) provided by \"(?P<package>[^\s\"]{1,100})\"",
-        MissingCMakePackage,
-        (
-            '  Could not find a package configuration file provided by "Catch2" with any of',
-            MissingCMakePackage(package="Catch2"),
-        ),
-    ),
-    signature(
-        "Could NOT find ",
-        r"Could NOT find (?P<package>\w[\w.+-]{0,80})[ ,].{0,400}\(missing: ",
-        MissingCMakePackage,
-        ("  Could NOT find ZLIB (missing: ZLIB_LIBRARY ZLIB_INCLUDE_DIR)", MissingCMakePackage(package="ZLIB")),
-        near=("-- Could NOT find Doxygen, documentation will not be built",),
-    ),
-    signature(
-        "is required.  You are running version",
-        r"CMake (?P<required>[\d.]{1,16}) or higher is required\.  You are running version (?P<found>[\d.]{1,16}\d)",
-        always(VersionOutOfRange, tool="cmake"),
-        (
-            "  CMake 3.30 or higher is required.  You are running version 3.25.1",
-            VersionOutOfRange(tool="cmake", required="3.30", found="3.25.1"),
-        ),
-    ),
-    signature(
-        "Compatibility with CMake < ",
-        r"Compatibility with CMake < (?P<because>[\d.]{1,8}\d) has been removed",
-        always(VersionOutOfRange, tool="cmake", required="<4"),
-        (
-            "  Compatibility with CMake < 3.5 has been removed from CMake.",
-            VersionOutOfRange(tool="cmake", required="<4", because="3.5"),
-        ),
-    ),
-    signature(
-        "unable to find a build program",
-        r"CMake Error: CMake was unable to find a build program corresponding to \"Ninja\"",
-        always(MissingCommand, command="ninja"),
-        (
-            'CMake Error: CMake was unable to find a build program corresponding to "Ninja".  CMAKE_MAKE_PROGRAM is',
-            MissingCommand(command="ninja"),
-        ),
-    ),
-    signature(
-        "unable to find a build program",
-        r"CMake Error: CMake was unable to find a build program corresponding to \"Unix Makefiles\"",
-        always(MissingCommand, command="make"),
-        (
-            'CMake Error: CMake was unable to find a build program corresponding to "Unix Makefiles".  CMAKE_MAKE',
-            MissingCommand(command="make"),
-        ),
-    ),
-    signature(
-        " failed: ",
-        r"(?:Build|CMake|Update|Configure) step for (?P<url>[\w.-]{1,80}) failed: ",
-        always(UnreachableSource, role="fetched-content"),
-        (
-            "  CMake step for googletest failed: 1",
-            UnreachableSource(url="googletest", role="fetched-content"),
-        ),
     ),
     signature(
         "undefined macro",
@@ -308,34 +175,6 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "By not providing ",
-        r"By not providing \"Find(?P<package>[^\s\"]{1,80})\.cmake\" in CMAKE_MODULE_PATH",
-        MissingCMakePackage,
-        (
-            '  By not providing "FindQt6.cmake" in CMAKE_MODULE_PATH this project has',
-            MissingCMakePackage(package="Qt6"),
-        ),
-    ),
-    signature(
-        "FOUND to FALSE so",
-        r"but it set \S{1,80}_FOUND to FALSE so package \"(?P<package>[^\s\"]{1,80})\"",
-        _considered,
-        (
-            '  but it set Qt6_FOUND to FALSE so package "Qt6" is considered to be NOT',
-            MissingCMakePackage(package="Qt6", weight=Weight.SYMPTOM),
-        ),
-    ),
-    signature(
-        "required packages were not found",
-        r"The following required packages were not found:$",
-        _required,
-        (
-            "  The following required packages were not found:\n\n   - gtk4>=4.2",
-            MissingPkgConfig(module="gtk4", requirement=">=4.2"),
-        ),
-        follow=r"- (?P<module>[\w.+-]{1,80})(?P<requirement>[<>=]{1,2}[\w.]{1,20})?$",
-    ),
-    signature(
         "was not found",
         r"The system library `(?P<module>[^`\s]{1,80})` required by crate `[^`]{1,80}` was not found",
         MissingPkgConfig,
@@ -393,47 +232,21 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "but project requires",
-        _MESON
-        + r"Meson version is (?P<found>[\d.]{1,16}) but project requires (?P<required>[<>=!]{0,2} ?[\d.]{1,16}\d)",
-        always(VersionOutOfRange, tool="meson"),
+        "include files are missing",
+        r"The '(?P<first>[^\s']{1,80}\.h)' and '(?P<second>[^\s']{1,80}\.h)' include files are missing",
+        _headers,
         (
-            "meson.build:1:0: ERROR: Meson version is 0.49.2 but project requires >=0.60",
-            VersionOutOfRange(tool="meson", required=">=0.60", found="0.49.2"),
+            "The 'linux/a.h' and 'linux/b.h' include files are missing. You will have to install the kernel header files",
+            (MissingHeader(header="linux/a.h"), MissingHeader(header="linux/b.h")),
         ),
     ),
     signature(
-        "ERROR: C",
-        _MESON + r"(?:C|C\+\+) header '(?P<header>[^\s']{1,120})' not found",
-        MissingHeader,
-        ("../meson.build:7:5: ERROR: C header 'pcap.h' not found", MissingHeader(header="pcap.h")),
-    ),
-    signature(
-        "ERROR: ",
-        _MESON + r"(?:C|C\+\+|Fortran) (?:shared or static|static or shared|shared|static) library '"
-        r"(?P<library>[^\s']{1,80})' not found",
-        always(MissingLibrary, when="link"),
+        "missing some prerequisite",
+        r"It appears you are missing some prerequisite to build the package from source",
+        always(StageFailed, stage="a build from source", weight=Weight.SYMPTOM),
         (
-            "../meson.build:7:5: ERROR: C shared or static library 'blas' not found",
-            MissingLibrary(library="blas", when="link"),
-        ),
-    ),
-    signature(
-        "Neither ",
-        r"(?:ERROR: )?Neither (?:source )?directory .{0,200}contains? a build file meson\.build",
-        always(MissingProjectFile, path="meson.build", tool="meson"),
-        (
-            "ERROR: Neither source directory '/w' nor build directory None contain a build file meson.build.",
-            MissingProjectFile(path="meson.build", tool="meson"),
-        ),
-    ),
-    signature(
-        "error: loading 'build.ninja'",
-        r"ninja: error: loading '(?P<path>build\.ninja)': No such file",
-        always(NotBuilt, weight=Weight.SYMPTOM),
-        (
-            "ninja: error: loading 'build.ninja': No such file or directory",
-            NotBuilt(path="build.ninja", weight=Weight.SYMPTOM),
+            "It appears you are missing some prerequisite to build the package from source.",
+            StageFailed(stage="a build from source", weight=Weight.SYMPTOM),
         ),
     ),
 )

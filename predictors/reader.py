@@ -59,6 +59,8 @@ GATES = (
     "lock",
     "ompatib",
     "ake sure",
+    "Ran 0 ",
+    "collected 0 ",
     "Neither ",
     "compiler",
     "ariable",

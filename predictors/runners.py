@@ -15,98 +15,9 @@ from specbuild.failures import (
     VersionOutOfRange,
     Weight,
 )
+from specbuild.predictors import plugins
 from specbuild.predictors.phrases import OUTCOME
 from specbuild.predictors.signature import always, signature
-
-_OPTIONS = {
-    "--numprocesses": "pytest-xdist",
-    "--dist": "pytest-xdist",
-    "--forked": "pytest-forked",
-    "--cov": "pytest-cov",
-    "--no-cov": "pytest-cov",
-    "--benchmark": "pytest-benchmark",
-    "--reruns": "pytest-rerunfailures",
-    "--timeout": "pytest-timeout",
-    "--ds": "pytest-django",
-    "--reuse-db": "pytest-django",
-    "--nbval": "nbval",
-    "--snapshot-update": "syrupy",
-    "--alluredir": "allure-pytest",
-    "--doctest-plus": "pytest-doctestplus",
-    "--hypothesis": "hypothesis",
-    "--random-order": "pytest-random-order",
-    "--randomly": "pytest-randomly",
-    "--json-report": "pytest-json-report",
-    "--asyncio-mode": "pytest-asyncio",
-    "--spec": "pytest-spec",
-    "--pep8": "pytest-pep8",
-}
-"""The beginning of an option → the plugin that has it, where the name does not tell."""
-
-_FIXTURES = {
-    "mocker": "pytest-mock",
-    "class_mocker": "pytest-mock",
-    "event_loop": "pytest-asyncio",
-    "benchmark": "pytest-benchmark",
-    "httpx_mock": "pytest-httpx",
-    "requests_mock": "requests-mock",
-    "respx_mock": "respx",
-    "aiohttp_client": "pytest-aiohttp",
-    "aiohttp_server": "pytest-aiohttp",
-    "httpserver": "pytest-httpserver",
-    "django_user_model": "pytest-django",
-    "django_assert_num_queries": "pytest-django",
-    "db": "pytest-django",
-    "rf": "pytest-django",
-    "qtbot": "pytest-qt",
-    "snapshot": "syrupy",
-    "data_regression": "pytest-regressions",
-    "file_regression": "pytest-regressions",
-    "datadir": "pytest-datadir",
-    "shared_datadir": "pytest-datadir",
-    "freezer": "pytest-freezer",
-    "faker": "Faker",
-    "fs": "pyfakefs",
-    "xprocess": "pytest-xprocess",
-    "postgresql": "pytest-postgresql",
-    "subtests": "pytest-subtests",
-    "fake_process": "pytest-subprocess",
-    "fp": "pytest-subprocess",
-    "anyio_backend": "anyio",
-    "testdir": "pytest",
-    "script_runner": "pytest-console-scripts",
-    "worker_id": "pytest-xdist",
-    "mpl_image_compare": "pytest-mpl",
-    "celery_app": "pytest-celery",
-}
-"""A fixture → the distribution that has it."""
-
-
-_MARKS = {
-    "asyncio": "pytest-asyncio",
-    "django": "pytest-django",
-    "DJANGO": "pytest-django",
-    "timeout": "pytest-timeout",
-    "benchmark": "pytest-benchmark",
-    "flaky": "pytest-rerunfailures",
-    "xdist": "pytest-xdist",
-    "vcr": "pytest-recording",
-    "freeze": "pytest-freezer",
-    "qt": "pytest-qt",
-    "mpl": "pytest-mpl",
-    "trio": "pytest-trio",
-    "env": "pytest-env",
-    "datafiles": "pytest-datafiles",
-}
-"""The beginning of a mark or setting → the plugin that has it."""
-
-
-def _plugin(option: str) -> str:
-    """The plugin of an option; those that are not listed are mostly called like the beginning of their options."""
-    if option.startswith(("-n", "--tx")):
-        return "pytest-xdist"
-    starts = (plugin for start, plugin in _OPTIONS.items() if option == start or option.startswith(f"{start}-"))
-    return next(starts, f"pytest-{option.lstrip('-')}")
 
 
 def _option(options: str, evidence: str) -> tuple[Failure, ...]:
@@ -115,12 +26,12 @@ def _option(options: str, evidence: str) -> tuple[Failure, ...]:
         name = option.partition("=")[0]
         if not name.startswith("-"):
             continue
-        found.setdefault(_plugin(name), name)
+        found.setdefault(plugins.plugin_of_option(name), name)
     return tuple(MissingTestExtra(distribution=one, name=name, evidence=evidence) for one, name in found.items())
 
 
 def _fixture(name: str, evidence: str) -> Failure:
-    known = _FIXTURES.get(name, "")
+    known = plugins.FIXTURES.get(name, "")
     weight = Weight.CAUSE if known else Weight.SYMPTOM
     return MissingTestExtra(distribution=known, name=name, evidence=evidence, weight=weight)
 
@@ -148,7 +59,7 @@ def _conftest(stage: str, evidence: str) -> Failure:
 
 
 def _unknown(name: str, evidence: str) -> Failure:
-    distribution = _MARKS.get(name.partition("_")[0], "")
+    distribution = plugins.MARKS.get(name.partition("_")[0], "")
     return MissingTestExtra(distribution=distribution, name=name, evidence=evidence, weight=Weight.WARNING)
 
 
@@ -326,8 +237,8 @@ SIGNATURES = (
     ),
     signature(
         ("Unknown pytest.mark.", "nknown config option: "),
-        r"(?:\S{1,300}:\d{1,6}: )?(?:pytest\.)?Pytest(?:UnknownMark|Config)Warning: Unknown (?:pytest\.mark\.|config option: )"
-        r"(?P<name>\w{1,60})",
+        r"(?:\S{1,300}:\d{1,6}: )?(?:pytest\.)?Pytest(?:UnknownMark|Config)Warning: Unknown "
+        r"(?:pytest\.mark\.|config option: )(?P<name>\w{1,60})",
         _unknown,
         (
             "  t.py:3: PytestUnknownMarkWarning: Unknown pytest.mark.asyncio - is this a typo?",
@@ -337,6 +248,13 @@ SIGNATURES = (
             "PytestConfigWarning: Unknown config option: own",
             MissingTestExtra(distribution="", name="own", weight=Weight.WARNING),
         ),
+    ),
+    signature(
+        ("Ran 0 tests in", "collected 0 items"),
+        r"(?:collecting \.\.\. )?(?P<what>Ran 0 tests|collected 0 items)(?: in [\d.]{1,10}s)?$",
+        HollowPass,
+        ("Ran 0 tests in 0.000s", HollowPass(what="Ran 0 tests")),
+        near=("collected 0 items / 1 error",),
     ),
 )
 """What test runners say."""
