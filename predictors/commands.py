@@ -312,5 +312,15 @@ SIGNATURES = (
             MissingProjectFile(path="scripts/env.sh", tool="sh"),
         ),
     ),
+    signature(
+        "No such file or directory",
+        r"(?:cat|cp|mv|sed|grep|awk|ls|source|install|chmod|tar): (?:can't read |cannot (?:stat|access|open) )?"
+        r"['‘]?(?P<path>[^\s:'’]{1,200})['’]?: No such file or directory$",
+        always(MissingData, weight=Weight.SYMPTOM),
+        (
+            "cp: cannot stat 'build/x.so': No such file or directory",
+            MissingData(path="build/x.so", weight=Weight.SYMPTOM),
+        ),
+    ),
 )
 """Missing programs."""

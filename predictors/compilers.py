@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specbuild.failures import (
+    CompilerFailed,
     Failure,
     MissingBuildDependency,
     MissingHeader,
@@ -11,6 +12,7 @@ from specbuild.failures import (
     NotBuilt,
     UnfitCompiler,
     VersionOutOfRange,
+    Weight,
     WrongArchitecture,
 )
 from specbuild.predictors.signature import always, signature
@@ -64,7 +66,6 @@ SIGNATURES = (
         near=(
             "README.md: when you see `fatal error: zlib.h: No such file or directory`, install zlib1g-dev",
             "If the build ends in fatal error: zlib.h: No such file or directory",
-            "cat: zlib.h: No such file or directory",
             "# fatal error: zlib.h: No such file or directory",
         ),
     ),
@@ -121,8 +122,8 @@ SIGNATURES = (
         ("  No CMAKE_C_COMPILER could be found.", MissingToolchain(language="c")),
     ),
     signature(
-        "error: linker `",
-        r"error: linker `(?P<program>[^`\s]{1,80})` not found$",
+        ("error: linker `", "error: could not exec the linker"),
+        r"error: (?:could not exec the )?linker `(?P<program>[^`\s]{1,80})`(?: not found$|: No such file)",
         _first,
         ("error: linker `cc` not found", MissingToolchain(language="c", program="cc")),
     ),
@@ -271,6 +272,15 @@ SIGNATURES = (
         r"The (?P<language>C|CXX|Fortran) compiler identification is unknown",
         _toolchain,
         ("-- The CXX compiler identification is unknown", MissingToolchain(language="c++")),
+    ),
+    signature(
+        "error: linking with `",
+        r"error: linking with `(?P<compiler>[^`\s]{1,80})` failed",
+        always(CompilerFailed, weight=Weight.SYMPTOM),
+        (
+            "error: linking with `cc` failed: exit status: 1",
+            CompilerFailed(compiler="cc", weight=Weight.SYMPTOM),
+        ),
     ),
 )
 """What compilers and linkers say, and what build tools say when there are none."""

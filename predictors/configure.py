@@ -236,7 +236,7 @@ SIGNATURES = (
         r"The '(?P<first>[^\s']{1,80}\.h)' and '(?P<second>[^\s']{1,80}\.h)' include files are missing",
         _headers,
         (
-            "The 'linux/a.h' and 'linux/b.h' include files are missing. You will have to install the kernel header files",
+            "The 'linux/a.h' and 'linux/b.h' include files are missing. You will have to install kernel headers",
             (MissingHeader(header="linux/a.h"), MissingHeader(header="linux/b.h")),
         ),
     ),

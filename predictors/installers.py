@@ -292,5 +292,23 @@ SIGNATURES = (
             StageFailed(stage="regex", weight=Weight.SYMPTOM),
         ),
     ),
+    signature(
+        "E: Unable to correct",
+        r"E: Unable to correct problems, you have held broken packages",
+        always(UnsatisfiableResolution, tool="apt"),
+        (
+            "E: Unable to correct problems, you have held broken packages.",
+            UnsatisfiableResolution(tool="apt"),
+        ),
+    ),
+    signature(
+        ("but it is not installable", "but it is not going to be installed"),
+        r"(?:[\w.+:-]{1,80} : )?(?:Pre)?Depends: (?P<requirement>[\w.+:-]{1,80}(?: \([^)]{1,60}\))?) but it is not ",
+        always(UnsatisfiableResolution, tool="apt"),
+        (
+            " a : Depends: libb (>= 2) but it is not going to be installed",
+            UnsatisfiableResolution(tool="apt", requirement="libb (>= 2)"),
+        ),
+    ),
 )
 """What installers of Python distributions say."""

@@ -55,6 +55,8 @@ GATES = (
     "nknown",
     "fatal: ",
     "nable to",
+    "installable",
+    "could not exec",
     "undefined",
     "lock",
     "ompatib",
