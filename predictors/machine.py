@@ -106,8 +106,8 @@ SIGNATURES = (
     ),
     signature(
         ("rror: HTTP error ", "HTTP Error ", "Client Error: ", "Server Error: ", "404  Not Found"),
-        LED
-        + r"(?:HTTP [Ee]rror |HTTPError: (?:HTTP Error )?)(?P<status>[45]\d\d)\b(?:.{0,80}?(?P<url>https?://\S{1,200}))?",
+        LED + r"(?:HTTP [Ee]rror |HTTPError: (?:HTTP Error )?)(?P<status>[45]\d\d)\b"
+        r"(?:(?: (?:Client|Server) Error: [^:]{0,60} for url:| while getting) (?P<url>https?://\S{1,200}))?",
         _status,
         ("urllib.error.HTTPError: HTTP Error 404: Not Found", DeadUrl(url="", status="404")),
         (
