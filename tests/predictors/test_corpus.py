@@ -1,4 +1,4 @@
-"""Real outputs of tools and the diagnosis of each, derived by hand from what cured it."""
+"""Real outputs of tools and the diagnosis of each, checked one by one against what cured it."""
 
 from __future__ import annotations
 
