@@ -190,7 +190,8 @@ class Sandbox(Protocol):
     def spent(self) -> Spent:
         """What its Commands have used, however they ended: by themselves, at a limit, or cancelled.
 
-        A Command counts from its end on. Can be asked for after the `async with`, too.
+        A Command counts from its end on. Can be asked for after the `async with`, too. Without control groups, CPU time
+        of processes that were killed may be missing.
         """
         ...
 

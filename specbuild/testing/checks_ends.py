@@ -115,7 +115,8 @@ async def what_a_cancelled_command_has_used_is_counted(trial: Trial) -> None:
             await started.wait()
             group.cancel_scope.cancel()
         cancelled = box.spent
-        assert cancelled.cpu_seconds > 0.01
+        # Without control groups the kernel tells only of processes that somebody has waited for.
+        assert cancelled.cpu_seconds > (0.01 if trial.bounds else 0.0)
         assert 3_000_000 <= cancelled.written_bytes < 5_000_000
     assert box.spent == cancelled
 

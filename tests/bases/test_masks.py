@@ -110,6 +110,7 @@ async def test_a_hidden_interpreter_is_told(tmp_path: Path, monkeypatch: pytest.
     program = tmp_path / "bin/python3"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
     told: list[str] = []
     await HostBases(notify=told.append).resolve("host")
