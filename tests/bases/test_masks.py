@@ -91,6 +91,13 @@ async def test_the_host_is_named_by_its_state() -> None:
     assert not first.portable
 
 
+async def test_a_plan_knows_the_interpreter_of_the_host() -> None:
+    ready = HostBases().cached("host")
+    assert ready == await HostBases().resolve("host")
+    assert ready.python is not None
+    assert ready.python.startswith("3.")
+
+
 async def test_another_mask_is_another_base(tmp_path: Path) -> None:
     private = tmp_path / "usr/src/store"
     private.mkdir(parents=True)
