@@ -19,13 +19,16 @@ T = TypeVar("T")
 
 TICK_SECONDS = 0.12
 
+SAID = 2
+"""Signals that are answered; the answers to any number of them could fill a pipe that nobody reads."""
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_to_end(work: Callable[[], Awaitable[T]], terminal: Terminal, tick: Callable[[], None] | None = None) -> T:
     """Run `work` on an event loop of its own and return its result; call `tick` meanwhile.
 
-    The first SIGINT, SIGTERM or SIGHUP cancels the work and lets it clean up; further ones only say that this goes on.
+    The first SIGINT, SIGTERM or SIGHUP cancels the work and lets it clean up; a second one only says that this goes on.
     Raises Interrupted after that; signals are then still without effect, until the process ends or sets its own
     handlers.
     """
@@ -70,7 +73,7 @@ class _Interrupts:
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         self.count += 1
-        if self._loop is not None:
+        if self._loop is not None and self.count <= SAID:
             with suppress(RuntimeError):  # the loop has just been closed
                 self._loop.call_soon_threadsafe(self._tell)
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,4 +105,5 @@ def test_signals_without_end_change_nothing(tmp_path: Path) -> None:
         (tmp_path / "gate").touch()
         while process.poll() is None:
             process.send_signal(signal.SIGINT)
+            time.sleep(0.001)  # faster than any hand, and it leaves the process a moment to end
         assert process.returncode == 130
