@@ -23,6 +23,10 @@ UV = "/opt/uv/bin/uv"
 """Where Python strategies install uv."""
 
 
+PLANNED = "planned:"
+"""With the name of a base, in place of the digest that it will have once it is made."""
+
+
 class StepKind(StrEnum):
     """What a Step is for; durations are learned and reported by kind."""
 
@@ -57,6 +61,11 @@ class BaseRef(Frozen):
     """Debian code name or other release name, if the base is of such a family."""
     portable: bool = True
     """Whether the base can be had on another machine (`host` cannot)."""
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether it is not made yet, so that nothing can be run on it."""
+        return self.digest.startswith(PLANNED)
 
 
 class Step(Frozen):

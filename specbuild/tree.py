@@ -14,7 +14,7 @@ from enum import Enum
 import networkx as nx
 
 from specbuild.model import digest_of
-from specbuild.recipe import BaseRef, Check, Recipe, Step, checkpoint_root
+from specbuild.recipe import BaseRef, Check, Recipe, Step
 
 Work = BaseRef | Step | Check
 """What an edge does."""
@@ -232,8 +232,3 @@ class Tree:
 def check_key(recipe: Recipe) -> str:
     """The key of the node in which `recipe` is verified."""
     return digest_of(["check", recipe.checkpoints[-1], recipe.check.digest])
-
-
-def root_key(base: BaseRef) -> str:
-    """The key of the node in which `base` is there and nothing has been run on it."""
-    return checkpoint_root(base)

@@ -16,16 +16,13 @@ from specbuild.bases.host import HostBases
 from specbuild.bases.releases import RELEASES, Release
 from specbuild.config import Settings
 from specbuild.errors import BaseUnavailableError, ConfigError, TransientError
-from specbuild.recipe import BaseRef
+from specbuild.recipe import PLANNED, BaseRef
 from specbuild.repo.facts import Facts
 
 Notify = Callable[[str], None]
 
 AUTO_COUNT = 2
 """Bases that `auto` picks: the best one, and a rival with another interpreter."""
-
-PLANNED = "planned:"
-"""In place of the digest of a base that is not made yet."""
 
 _DEFAULT = "bookworm"
 """For source trees that tell nothing: the middle of the releases, with the broadest choice of prebuilt packages."""

@@ -54,9 +54,9 @@ class HostBases:
     def cached(self, base: str) -> BaseRef:
         """The reference: nothing has to be made for it, and it is looked up in a fraction of a second."""
         del base
-        ref = self._resolve()
-        self._tell_hidden(self._masked())
-        return ref
+        masked = self._masked()
+        self._tell_hidden(masked)
+        return self._resolve(masked)
 
     async def resolve(self, base: str) -> BaseRef:
         """The reference of the present state of the system, by its release, packages and interpreters."""
@@ -77,18 +77,18 @@ class HostBases:
                 " the root does not show",
                 hint="use a portable base: --base debian:bookworm",
             )
-        if (await anyio.to_thread.run_sync(self._resolve)).digest != ref.digest:
+        masked = await anyio.to_thread.run_sync(self._masked)
+        if (await anyio.to_thread.run_sync(self._resolve, masked)).digest != ref.digest:
             raise BaseUnavailableError(
                 "the running system is not what it was: packages, interpreters or what has to be masked have changed",
                 hint="build again; an environment on a portable base can be replayed at any time",
             )
-        return await backend.import_base(key, HostRoot(await anyio.to_thread.run_sync(self._masked)))
+        return await backend.import_base(key, HostRoot(masked))
 
     def _masked(self) -> tuple[str, ...]:
         return masks(self._machine, self._private)
 
-    def _resolve(self) -> BaseRef:
-        masked = self._masked()
+    def _resolve(self, masked: Sequence[str]) -> BaseRef:
         interpreters = _interpreters(self._machine, masked)
         release = self._machine.os_release()
         parts = [self._machine.text("/etc/os-release"), *map(self._state, _PACKAGE_DATABASES), *interpreters, *masked]

@@ -49,7 +49,7 @@ def _describe(made: Plan, output: Output) -> Iterator[str]:
     yield out.paint("bases", bold=True)
     for base in made.bases:
         python = f", python {base.python}" if base.python else ""
-        state = "not made yet" if base.digest.startswith("planned:") else base.digest[:19]
+        state = "not made yet" if base.is_planned else base.digest[:19]
         yield f"  {base.name} ({state}{python})"
     yield out.paint(f"candidates ({len(made.candidates)})", bold=True)
     for number, candidate in enumerate(made.candidates, start=1):
