@@ -14,7 +14,7 @@ from specbuild.config import Settings, load_settings
 from specbuild.environment import Environment
 from specbuild.errors import UsageError
 from specbuild.library import Library, Place
-from specbuild.recipe import Recipe, Step, StepKind
+from specbuild.recipe import Recipe, Step, StepKind, with_services
 from specbuild.repo.source import Repo
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend, Checkpoint, Completed, LineSink
@@ -77,12 +77,14 @@ class OpenEnvironment(Environment):
     ) -> Completed:
         """Run a shell command line, or a program with its arguments, in a fresh fork of the Environment.
 
-        It starts in the source tree with the Environment's variables; files that it writes are gone afterwards.
+        It starts in the source tree with the Environment's variables, its services running; files that it writes are
+        gone afterwards.
         Raises UsageError if the Environment's files were pruned, SandboxError for trouble of our own.
         """
         recipe = self.committed()
         surroundings = Surroundings.of(self._settings)
         line = command if isinstance(command, str) else shlex.join(command)
+        line = with_services(recipe.check.services, line)
         step = Step(kind=StepKind.TEST, run=line, env=recipe.test_env, network=network)
         full = replace(surroundings.command(step, recipe.base), timeout=timeout, silence=None)
         async with open_backend(self._settings) as backend:

@@ -108,11 +108,28 @@ class Check(Frozen):
     """Absolute path in the sandbox of the report that the step writes."""
     reason: str = ""
     """Why it is run in this way, in words; not part of the digest."""
+    services: tuple[tuple[str, str], ...] = ()
+    """Servers that the tests talk to, by name, each with the shell lines that start it. Processes do not outlive a
+    Step, so they are started in the process space of whatever needs them."""
 
     @cached_property
     def digest(self) -> str:
         """Covers what can change the Verdict."""
-        return digest_of([self.level, self.runner, self.step.digest, self.report])
+        return digest_of([self.level, self.runner, self.step.digest, self.report, self.services])
+
+    @property
+    def whole(self) -> Step:
+        """The Step with its services started before the command."""
+        return self.step.model_copy(update={"run": with_services(self.services, self.step.run)})
+
+
+def with_services(services: tuple[tuple[str, str], ...], run: str) -> str:
+    """A shell command that starts the services and then runs `run`; it fails at once if one of them does not start."""
+    started = "".join(
+        f"(\n{script.strip()}\n) || {{ echo 'specbuild: the service {name} did not start' >&2; exit 1; }}\n"
+        for name, script in services
+    )
+    return started + run
 
 
 class Recipe(Frozen):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from specbuild.recipe import Check, Recipe, Step, StepKind, source_step
+from specbuild.recipe import UV, Check, Recipe, Step, StepKind, source_step
 from specbuild.repo.facts import Evidence
 from specbuild.strategies import odds, project, steps
 from specbuild.strategies.contract import Candidate, Request
@@ -31,6 +31,8 @@ class Route:
     requirements: int = 0
     """How many requirements are installed, for the expected seconds."""
     evidence: tuple[Evidence, ...] = field(default=())
+    install: str = f"{UV} pip install"
+    """What installs further distributions in keeping with the route."""
 
 
 def candidates(request: Request, route: Route, *, checks: int = 1) -> Iterator[Candidate]:
@@ -56,6 +58,7 @@ def _candidate(request: Request, route: Route, check: Check, factor: float) -> C
         expected_seconds=_seconds(request, route, path),
         reason=reason,
         evidence=tuple(dict.fromkeys((*route.evidence, *route.site.evidence)))[:8],
+        install=route.install,
     )
 
 

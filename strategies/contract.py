@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import Field
 
 from specbuild.model import Frozen
-from specbuild.recipe import BaseRef, Check, Recipe
+from specbuild.recipe import UV, BaseRef, Check, Recipe
 from specbuild.repo.facts import Evidence, Facts
 
 
@@ -26,6 +26,9 @@ class Candidate(Frozen):
     reason: str
     """Why this could work, in one sentence."""
     evidence: tuple[Evidence, ...] = ()
+    install: str = f"{UV} pip install"
+    """The shell command that installs further Python distributions in keeping with the Recipe's dependency policy:
+    requirements are to follow."""
 
 
 class Request(Frozen):

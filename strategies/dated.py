@@ -131,6 +131,7 @@ def _variant(
         odds=era.odds * kept,
         reason=_reason(era, day),
         inside=_inside(request, needs, era, mode),
+        options=" ".join((_cut(era.tests, era, request), *_older_pytest(era))),
         mode=mode,
         primary=primary,
         sources=odds.years(era.runtime, era.tests) > SOURCES_YEARS,

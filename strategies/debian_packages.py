@@ -13,6 +13,9 @@ from specbuild.strategies.interpreters import Site, sites
 from specbuild.strategies.needs import Needs
 from specbuild.strategies.requirements import name_of
 
+_PIP = f"{VENV_DIR}/bin/pip install --quiet --disable-pip-version-check"
+"""pip, since uv does not see the system's packages."""
+
 
 class DebianPackages:
     """One candidate for each Debian base: apt's packages, and pip for what Debian lacks."""
@@ -50,6 +53,7 @@ def _route(request: Request, site: Site, needs: Needs) -> Route:
         toolchain=False,
         requirements=len(names),
         evidence=(*needs.runtime.evidence, *needs.tests.evidence),
+        install=_PIP,
     )
 
 
@@ -60,20 +64,19 @@ def _environment() -> Step:
 
 
 def _install(request: Request, needs: Needs) -> tuple[Step, ...]:
-    pip = f"{VENV_DIR}/bin/pip install --quiet --disable-pip-version-check"
     # Not in place: pip of older releases cannot make editable installs by every backend.
     what = project.target(needs.tests.extras, in_place=False)
     env = project.version_env(request.facts)
     build = Step(
         kind=StepKind.BUILD,
-        run=f"{pip} {what}" if project.installable(request.facts) else "true",
+        run=f"{_PIP} {what}" if project.installable(request.facts) else "true",
         title="install the project",
         env=(*steps.ACTIVE, *env),
         caches=("pip",),
     )
     if not needs.texts:
         return (build,)
-    rest = f"{pip} {steps.words(needs.texts)}"
+    rest = f"{_PIP} {steps.words(needs.texts)}"
     return build, Step(
         kind=StepKind.DEPENDENCIES, run=rest, title="install what Debian lacks", env=steps.ACTIVE, caches=("pip",)
     )

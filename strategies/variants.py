@@ -31,6 +31,8 @@ class Variant:
     mode: Mode = "plain"
     primary: bool = False
     """Whether it is the likeliest of its strategy on its base, which is worth rivals that differ in little else."""
+    options: str = ""
+    """Options of `uv pip install` that hold its policy: a date, a file of constraints."""
     sources: bool = False
     """Whether dependencies are likely to come as sources that must be compiled."""
 
@@ -51,6 +53,7 @@ def crossed(request: Request, needs: Needs, variant: Variant) -> Iterator[Candid
             packages=(*built.packages, *project.tools(request.facts)),
             requirements=len(needs.texts) + len(modules),
             evidence=_evidence(request.facts, needs, built.packages),
+            install=f"{UV} pip install {variant.options}".rstrip(),
         )
         yield from candidates(request, route, checks=CROSSED if variant.primary and not rank else 1)
 

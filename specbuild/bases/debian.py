@@ -175,7 +175,7 @@ class DebianBases:
         add_file(archive, *bootstrap.POLICY, mtime=release.epoch, mode=0o755)
         record = Record(
             name=PREFIX + release.name,
-            architecture=_architecture(),
+            architecture=architecture(),
             digest=digest_of_file(archive),
             made=utc_now(),
             checked=time.time(),
@@ -220,10 +220,10 @@ def _sources_of(log: str) -> tuple[Source, ...]:
 
 
 def _slot(release: Release) -> str:
-    return f"debian-{release.name}-{_architecture()}"
+    return f"debian-{release.name}-{architecture()}"
 
 
-def _architecture() -> str:
+def architecture() -> str:
     machine = os.uname().machine
     return _ARCHITECTURES.get(machine, machine)
 

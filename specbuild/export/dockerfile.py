@@ -133,7 +133,7 @@ def _exports(env: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _tests(check: Check) -> str:
     """The test command as a file of the image, written out here, and as what the image runs."""
-    step = check.step
+    step = check.whole
     lines = ["#!/bin/sh", "set -eu", *_exports(step.env), f"cd {shlex.quote(step.cwd)}", step.run]
     delimiter, text = heredoc("\n".join(lines), "TESTS")
     remarks = f"The test command: {one_line(check.reason or check.runner)}"

@@ -155,7 +155,7 @@ def _source(environment: Environment) -> str:
 
 
 def _tests(check: Check) -> str:
-    step = check.step
+    step = check.whole
     words = [shlex.quote(one_line(check.reason or "run the tests")), shlex.quote(step.cwd), *_pairs(step.env)]
     delimiter, text = heredoc(step.run, "TESTS")
     return f"run_tests() {{\nnumber=0 steps=1\nstep {' '.join(words)} <<'{delimiter}'\n{text}{delimiter}\n}}"

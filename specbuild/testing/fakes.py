@@ -250,7 +250,7 @@ class ScriptWorkshop:
 
     async def verify(self, sandbox: Sandbox, check: Check, *, on_line: LineSink, log: Path | None) -> Verdict:
         """Run the Check's command; one test passes or fails."""
-        done = await sandbox.run(_command(check.step), on_line=on_line, log=log)
+        done = await sandbox.run(_command(check.whole), on_line=on_line, log=log)
         return Verdict(
             level=check.level,
             ok=done.ok,

@@ -71,7 +71,7 @@ async def verify(
     if taint.files or taint.problem:
         return Verdict(level=check.level, ok=False, reason=taint.problem or _tainted(taint.files), tainted=taint.files)
     said = _Listener(on_line)
-    completed = await sandbox.run(command(check.step), on_line=said, log=log)
+    completed = await sandbox.run(command(check.whole), on_line=said, log=log)
     tally, problem = await _read(sandbox, check, command)
     problem = _trouble(check, completed, tally, problem, said)
     return _verdict(check, completed, tally, problem, min_pass_ratio)

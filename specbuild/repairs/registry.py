@@ -1,0 +1,28 @@
+"""All repairers, and what they say of a Failure together."""
+
+from __future__ import annotations
+
+from specbuild.failures import Failure
+from specbuild.repairs.contract import Case, Repair, Repairer
+
+MOST = 4
+"""Rivals for one Failure: more share too little probability among them to be worth a fork."""
+
+REPAIRERS: dict[str, Repairer] = {}
+"""By family; all are asked."""
+
+
+def repairs_for(failure: Failure, case: Case) -> tuple[Repair, ...]:
+    """The Repairs of a Failure, likeliest first, at most `MOST`; none for infrastructure, which is nobody's to repair.
+
+    Blocking: package indexes are read.
+    """
+    if failure.infrastructure:
+        return ()
+    found = [repair for repairer in REPAIRERS.values() for repair in repairer(failure, case)]
+    best: dict[str, Repair] = {}
+    for repair in found:
+        other = best.get(repair.name)
+        if other is None or repair.probability > other.probability:
+            best[repair.name] = repair
+    return tuple(sorted(best.values(), key=lambda repair: -repair.probability)[:MOST])
