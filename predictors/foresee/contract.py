@@ -1,4 +1,4 @@
-"""Foresight: which Failures a Recipe will run into, told before anything of it has run."""
+"""What foresight is given and what it answers."""
 
 from __future__ import annotations
 
