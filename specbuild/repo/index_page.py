@@ -35,6 +35,11 @@ class IndexFile:
     """UTC; only indexes with PEP 700 tell."""
     yanked: str | None = None
     """The reason, which may be empty; None when it is not yanked."""
+    requires_python: str = ""
+    """A specifier of interpreters; empty where the index tells none."""
+    metadata: bool | None = None
+    """Whether the index has the core metadata at `url` + `.metadata` (PEP 658); None where it does not tell, as of
+    mirrors that have the file and do not pass on its mark."""
 
     def version(self, project: str) -> str | None:
         """The version in the name of a source distribution of `project`; None for other files."""
@@ -97,7 +102,14 @@ def _json_files(page: Any, url: str) -> Iterable[IndexFile]:
             hashes={str(name): str(value) for name, value in cast("dict[str, Any]", entry.get("hashes") or {}).items()},
             uploaded=_time(entry.get("upload-time")),
             yanked=None if yanked is False else yanked if isinstance(yanked, str) else "",
+            requires_python=str(entry.get("requires-python") or ""),
+            metadata=_told(entry.get("core-metadata", entry.get("dist-info-metadata"))),
         )
+
+
+def _told(mark: object) -> bool | None:
+    """`true`, or a hash of the file; `false`; or nothing."""
+    return None if mark is None else mark not in (False, "false")
 
 
 def _time(text: object) -> datetime | None:
@@ -131,5 +143,7 @@ class _Links(HTMLParser):
                 url=url,
                 hashes={algorithm: digest} if digest else {},
                 yanked=(values["data-yanked"] or "") if "data-yanked" in values else None,
+                requires_python=values.get("data-requires-python") or "",
+                metadata=_told(values.get("data-core-metadata", values.get("data-dist-info-metadata"))),
             )
         )

@@ -90,13 +90,17 @@ async def _places(client: Client, settings: IndexSettings, project: str) -> Asyn
             path = Path(unquote(urlsplit(place).path) if place.startswith("file:") else place)
             yield place, await to_thread.run_sync(files_in, path.expanduser())  # noqa: ASYNC240
     for index in settings.indexes:
-        yield index, await _index_files(client, index, project)
+        yield index, await index_files(client, index, project)
     if settings.default_wanted:
         index = await default_index()
-        yield index, await _index_files(client, index, project)
+        yield index, await index_files(client, index, project)
 
 
-async def _index_files(client: Client, index: str, project: str) -> list[IndexFile]:
+async def index_files(client: Client, index: str, project: str) -> list[IndexFile]:
+    """The files that one index has of a project (by its normalised name); none if it does not know it.
+
+    Raises RepoAccessError where credentials are missing, TransientError and RequestRefusedError as `Client` does.
+    """
     parts = urlsplit(index)
     if parts.scheme == "file":
         return await to_thread.run_sync(files_in, Path(unquote(parts.path)) / project)
