@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, assert_never
 
-from specbuild.environment import CandidateReport, TimelineEntry, Waste
+from specbuild.environment import CandidateReport, Diagnosis, TimelineEntry, Waste
 from specbuild.execution import Execution, kind, title
+from specbuild.failures import Failure, Weight
+from specbuild.field import Field, Runner
 from specbuild.speculate import RaceResult
-from specbuild.strategies.contract import Candidate
 from specbuild.tree import EdgeState, RecipeState
 
 TAIL_LINES = 20
 """Lines of a failing step that a report shows."""
 
 
-def candidate_reports(result: RaceResult, candidates: Mapping[str, Candidate]) -> tuple[CandidateReport, ...]:
+MOST_DIAGNOSES = 8
+"""Diagnoses that a report gives of one candidate."""
+
+Advice = Callable[[str, Failure], tuple[str, ...]]
+"""(candidate, failure) → what would cure it, in words."""
+
+
+def candidate_reports(result: RaceResult, field: Field, advice: Advice) -> tuple[CandidateReport, ...]:
     """How far each candidate came and why it ended, in the order in which they were proposed."""
     executions = {execution.key: execution for execution in result.executions}
-    return tuple(_report(result, name, candidate, executions) for name, candidate in candidates.items())
+    return tuple(_report(result, runner, executions, advice) for runner in field.runners.values())
 
 
 def timeline(executions: Iterable[Execution]) -> tuple[TimelineEntry, ...]:
@@ -54,10 +62,8 @@ def waste(result: RaceResult) -> Waste:
     )
 
 
-def _report(
-    result: RaceResult, name: str, candidate: Candidate, executions: Mapping[str, Execution]
-) -> CandidateReport:
-    tree = result.tree
+def _report(result: RaceResult, runner: Runner, executions: Mapping[str, Execution], advice: Advice) -> CandidateReport:
+    tree, name, candidate = result.tree, runner.id, runner.candidate
     path = tree.path(name)
     failed = next((executions[key] for key in path if tree.edge(key).state is EdgeState.FAILED), None)
     checked = executions.get(path[-1])
@@ -76,6 +82,17 @@ def _report(
         hint=_hint(failed) if failed else "",
         log=str(failed.log) if failed and failed.log else None,
         verdict=checked.verdict if checked else None,
+        of=runner.of,
+        repairs=runner.repairs,
+        diagnoses=_diagnoses(name, failed, advice) if failed else (),
+    )
+
+
+def _diagnoses(name: str, failed: Execution, advice: Advice) -> tuple[Diagnosis, ...]:
+    telling = [failure for failure in failed.failures if failure.weight is not Weight.WARNING] or failed.failures
+    return tuple(
+        Diagnosis(failure=failure, words=str(failure), evidence=failure.evidence, repairs=advice(name, failure))
+        for failure in telling[:MOST_DIAGNOSES]
     )
 
 

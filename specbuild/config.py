@@ -77,6 +77,9 @@ class Settings(BaseSettings):
     """Steps that run at once; default: one more than the usable cores."""
     sequential: bool = False
     """One slot and one recipe at a time: the baseline."""
+    ahead: bool = True
+    """Whether repairs are forked while the step that will need them still runs; without, failures are repaired once
+    they were observed."""
     strategies: Names = ()
     """Only strategies whose name starts with one of these; empty for all."""
     level: Level = Level.TESTS

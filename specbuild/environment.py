@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from specbuild.events import RepairMade
+from specbuild.failures import Failure
 from specbuild.model import Frozen
 from specbuild.recipe import BaseRef, Recipe
 from specbuild.repo.facts import Facts
@@ -36,6 +38,18 @@ class Package(Frozen):
     """Where it came from, when not from its ecosystem's index (`editable`, a URL)."""
 
 
+class Diagnosis(Frozen):
+    """What a failed candidate's output was taken for."""
+
+    failure: Failure
+    words: str
+    """The failure in a sentence."""
+    evidence: str
+    """The line of output that told of it."""
+    repairs: tuple[str, ...] = ()
+    """What would cure it, in words, likeliest first; tried or not."""
+
+
 class CandidateReport(Frozen):
     """What became of one candidate."""
 
@@ -56,6 +70,12 @@ class CandidateReport(Frozen):
     """What to try."""
     log: str | None = None
     verdict: Verdict | None = None
+    of: str = ""
+    """The candidate that it repairs; empty for what a strategy proposed."""
+    repairs: tuple[RepairMade, ...] = ()
+    """What was done to it, from the first repair on."""
+    diagnoses: tuple[Diagnosis, ...] = ()
+    """Why it failed, as far as its output tells, the first first."""
 
 
 class TimelineEntry(Frozen):
@@ -122,6 +142,8 @@ class Environment(Frozen):
     strategy: str | None = None
     reason: str = ""
     recipe: Recipe | None = None
+    repairs: tuple[RepairMade, ...] = ()
+    """What was repaired of the strategy's recipe until it verified."""
     verdict: Verdict | None = None
     reproducible: bool | None = None
     """Whether the replay from the base gave the same Verdict; None when none was made."""

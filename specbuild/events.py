@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
+from specbuild.failures import Failure
 from specbuild.model import Frozen
 from specbuild.verify.verdict import Verdict
 
@@ -47,6 +48,21 @@ class Notice(_Event):
     warning: bool = False
 
 
+class RepairMade(Frozen):
+    """A repair that a candidate has over another one."""
+
+    failure: Failure
+    """What it is to cure."""
+    name: str
+    """`apt:libpq-dev`; outcomes are kept by it."""
+    title: str
+    why: str
+    probability: float
+    """That it cures the failure, as it was believed."""
+    foreseen: bool = False
+    """Whether it was made before the failure was observed."""
+
+
 class CandidateProposed(_Event):
     kind: Literal["candidate-proposed"] = "candidate-proposed"
     candidate: str
@@ -56,6 +72,10 @@ class CandidateProposed(_Event):
     prior: float
     reason: str
     steps: tuple[str, ...]
+    repairs: tuple[RepairMade, ...] = ()
+    """What was done to the candidate `of`, the last being new; empty for what a strategy proposed."""
+    of: str = ""
+    """The candidate that this one repairs."""
 
 
 class StepStarted(_Event):
@@ -91,6 +111,34 @@ class StepEnded(_Event):
     note: str = ""
     log: str | None = None
     """Path of the whole output."""
+
+
+class FailureSeen(_Event):
+    """The output of a running step tells of a failure; or one is foreseen before anything runs (`node` is empty)."""
+
+    kind: Literal["failure-seen"] = "failure-seen"
+    node: str
+    title: str
+    """Of the step."""
+    candidates: tuple[str, ...]
+    failure: Failure
+    words: str
+    """The diagnosis in a sentence."""
+    probability: float = 1.0
+    """That the step fails of it; 1 once it has failed."""
+    why: str = ""
+    """What tells, where it is not the failure's evidence."""
+
+
+class RepairJudged(_Event):
+    """It has shown what a repair did."""
+
+    kind: Literal["repair-judged"] = "repair-judged"
+    candidate: str
+    failure: Failure
+    name: str
+    worked: bool
+    why: str
 
 
 class Verified(_Event):
@@ -133,6 +181,8 @@ Event = Annotated[
     | StepStarted
     | StepOutput
     | StepEnded
+    | FailureSeen
+    | RepairJudged
     | Verified
     | CandidateEnded
     | Replayed

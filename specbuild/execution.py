@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from specbuild.failures import Failure
 from specbuild.recipe import BaseRef, Check, Step
 from specbuild.sandbox.contract import Checkpoint, Completed, End, LineSink, Sandbox
-from specbuild.tree import Work
+from specbuild.tree import Edge, Entry, Work
 from specbuild.verify.verdict import Verdict
+
+
+class LineReader(Protocol):
+    """Tells of failures as output comes; see `specbuild.predictors.reader`."""
+
+    def feed(self, line: str) -> Iterable[Failure]: ...
+
+    def finish(self) -> Iterable[Failure]: ...
+
+
+class Mends(Protocol):
+    """What a race needs to repair Recipes."""
+
+    def reader(self) -> LineReader:
+        """A new reader for the output of one command."""
+        ...
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> Sequence[Entry]:
+        """Recipes in which the failures of `edge` are repaired, likeliest first; none that the race has already.
+
+        `broken` are the Recipes to repair. With `foreseen`, the edge is still running.
+        """
+        ...
+
+    def observe(self, done: Execution) -> None:
+        """Take note of how an execution ended: it shows whether repairs work, and how long steps take."""
+        ...
+
 
 Outcome = Literal["ok", "failed", "cancelled", "reused"]
 """How one execution of an edge's work ended."""
@@ -47,6 +79,8 @@ class Execution:
     written_bytes: int = 0
     completed: Completed | None = None
     verdict: Verdict | None = None
+    failures: tuple[Failure, ...] = ()
+    """What its output told, in order; of use when it failed."""
     error: str = ""
     """What our machinery said, when it was that which failed."""
     log: Path | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,6 @@ from specbuild.errors import SandboxError, SpecBuildError, TransientError
 from specbuild.events import (
     BuildEnded,
     BuildStarted,
-    CandidateProposed,
     Fan,
     Notice,
     Phase,
@@ -29,11 +28,13 @@ from specbuild.events import (
     Silent,
     StepOutput,
 )
-from specbuild.execution import title
 from specbuild.export.lock import read_lock
 from specbuild.export.write import write_artifacts
+from specbuild.field import Field
 from specbuild.journal import Journal
+from specbuild.learned import Learned
 from specbuild.library import Library, Place
+from specbuild.mending import Mender
 from specbuild.opened import OpenEnvironment, open_environment, save_repo
 from specbuild.outage import refuse_outage
 from specbuild.rebuild import rebuild
@@ -41,7 +42,6 @@ from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
-from specbuild.strategies.contract import Candidate
 from specbuild.survey import Plan, Survey, plan, repo_info, survey
 from specbuild.tree import Entry
 from specbuild.verify import same
@@ -173,23 +173,28 @@ class _Build:
         surroundings = Surroundings.of(settings)
         async with open_backend(settings) as backend:
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
-            field = _Field(clock, workshop, found)
-            first = field.enter(found.candidates)
-            clock.phase("race", f"{len(first)} candidates, {settings.slots} at once")
-            result = await race(
-                first,
-                backend,
-                workshop,
-                slots=settings.slots,
-                later=[field.later(pending) for pending in found.bases.pending],
-                sequential=settings.sequential,
-                limits=surroundings.limits,
-                reporter=self._reporter,
-                time_limit=settings.time_limit,
-                logs=self._place.logs,
-                began=clock.began,
-            )
-            environment = self._environment(found, field.candidates, result)
+            field = Field(clock.now, clock.reporter, workshop.expect)
+            with Learned(settings, clock.notify) as learned:
+                mender = learned.mender(field, found, self._reporter, clock.now)
+                first = field.enter(found.candidates)
+                clock.phase("race", f"{len(first)} candidates, {settings.slots} at once")
+                result = await race(
+                    first,
+                    backend,
+                    workshop,
+                    slots=settings.slots,
+                    later=[_later(field, found, pending) for pending in found.bases.pending],
+                    mender=mender,
+                    ahead=settings.ahead,
+                    sequential=settings.sequential,
+                    limits=surroundings.limits,
+                    reporter=self._reporter,
+                    time_limit=settings.time_limit,
+                    logs=self._place.logs,
+                    began=clock.began,
+                )
+                await mender.learn()
+            environment = self._environment(found, field, result, mender)
             if environment.recipe is None:
                 refuse_outage(environment.candidates)
                 return environment
@@ -209,12 +214,13 @@ class _Build:
                 self._clock.notify(f"the environment could not be built again for comparison: {error.message}")
         return environment
 
-    def _environment(self, found: Survey, candidates: dict[str, Candidate], result: RaceResult) -> Environment:
-        winner = candidates[result.winner.id] if result.winner else None
+    def _environment(self, found: Survey, field: Field, result: RaceResult, mender: Mender) -> Environment:
+        runner = field.runners[result.winner.id] if result.winner else None
+        winner = runner.candidate if runner else None
         return Environment(
             id=self._place.id,
             outcome="committed" if winner else "timeout" if result.timed_out else "failed",
-            message=_message(result, found, len(candidates)),
+            message=_message(result, found, len(field.runners)),
             specbuild_version=__version__,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             repo=repo_info(found.repo),
@@ -222,43 +228,23 @@ class _Build:
             strategy=winner.strategy if winner else None,
             reason=winner.reason if winner else "",
             recipe=winner.recipe if winner else None,
+            repairs=runner.repairs if runner else (),
             verdict=result.verdict,
             seconds=Seconds(total=round(result.seconds, 3), to_commit=round(result.seconds, 3) if winner else None),
-            candidates=candidate_reports(result, candidates),
+            candidates=candidate_reports(result, field, mender.advice),
             waste=waste(result),
             facts=found.facts,
             timeline=timeline(result.executions),
         )
 
 
-class _Field:
-    """The candidates of a race, by id, in the order in which they entered it."""
+def _later(field: Field, found: Survey, pending: Pending) -> Later:
+    """The candidates on a base that has to be made first."""
 
-    def __init__(self, clock: _Clock, workshop: BuildWorkshop, found: Survey) -> None:
-        self._clock = clock
-        self._workshop = workshop
-        self._found = found
-        self.candidates: dict[str, Candidate] = {}
+    async def bring() -> list[Entry]:
+        return field.enter(found.propose_on((await pending.make(),)))
 
-    def enter(self, candidates: Iterable[Candidate]) -> list[Entry]:
-        """Give candidates their ids, and make them known."""
-        entries: list[Entry] = []
-        for candidate in candidates:
-            order = len(self.candidates)
-            name = f"c{order + 1}"
-            self.candidates[name] = candidate
-            self._workshop.expect(candidate.recipe)
-            self._clock.reporter.emit(_proposed(self._clock.now(), name, candidate))
-            entries.append(_entry(name, candidate, order))
-        return entries
-
-    def later(self, pending: Pending) -> Later:
-        """The candidates on a base that has to be made first."""
-
-        async def bring() -> list[Entry]:
-            return self.enter(self._found.propose_on((await pending.make(),)))
-
-        return bring
+    return bring
 
 
 async def _replay(
@@ -292,28 +278,6 @@ async def _lock(opened: OpenEnvironment, backend: Backend) -> tuple[Package, ...
     checkpoint = await opened.checkpoint(backend)
     async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
         return await read_lock(sandbox, lambda step: surroundings.command(step, recipe.base), recipe)
-
-
-def _entry(name: str, candidate: Candidate, order: int) -> Entry:
-    return Entry(
-        id=name,
-        recipe=candidate.recipe,
-        prior=candidate.prior,
-        expected_seconds=candidate.expected_seconds,
-        order=order,
-    )
-
-
-def _proposed(at: float, name: str, candidate: Candidate) -> CandidateProposed:
-    return CandidateProposed(
-        at=at,
-        candidate=name,
-        strategy=candidate.strategy,
-        base=candidate.recipe.base.name,
-        prior=candidate.prior,
-        reason=candidate.reason,
-        steps=tuple(title(step) for step in candidate.recipe.steps),
-    )
 
 
 def _message(result: RaceResult, found: Survey, count: int) -> str:

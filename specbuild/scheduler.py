@@ -83,7 +83,7 @@ def cpu_weights(tree: Tree) -> dict[str, int]:
 
 def worth(tree: Tree, entry: Entry) -> float:
     """Probability of success per expected remaining second of a Recipe."""
-    return entry.prior / max(remaining_seconds(tree, entry), 0.001)
+    return tree.odds(entry.id) / max(remaining_seconds(tree, entry), 0.001)
 
 
 def remaining_seconds(tree: Tree, entry: Entry) -> float:

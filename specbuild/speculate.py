@@ -18,16 +18,37 @@ import anyio
 from anyio.abc import TaskGroup
 
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
-from specbuild.events import CandidateEnded, Notice, Reporter, StepEnded, StepOutput, StepStarted, Verified
-from specbuild.execution import Execution, Outcome, Workshop, explain, kind, title
+from specbuild.events import (
+    CandidateEnded,
+    FailureSeen,
+    Notice,
+    Reporter,
+    StepEnded,
+    StepOutput,
+    StepStarted,
+    Verified,
+)
+from specbuild.execution import Execution, LineReader, Mends, Outcome, Workshop, explain, kind, title
+from specbuild.failures import Failure, NetworkTrouble, RegistryTrouble, Weight
 from specbuild.recipe import BaseRef, Check, Step
-from specbuild.sandbox.contract import Backend, Checkpoint, Completed, Limits, LineSink, Sandbox, Spent
+from specbuild.sandbox.contract import Backend, Checkpoint, Completed, Limits, Sandbox, Spent
 from specbuild.scheduler import choose, cpu_weights
-from specbuild.tree import Edge, Entry, RecipeState, Tree
+from specbuild.tree import Edge, EdgeState, Entry, RecipeState, Tree
 from specbuild.verify.verdict import Verdict
 
 MACHINERY_TRIES = 2
 """How often a piece of work is started before trouble of our own machinery counts against the Recipes that need it."""
+
+
+FORK_FROM = 0.45
+"""Probability from which a foreseen failure is worth a fork: below it speculation cost more than it brought in the
+simulations on few cores, and brought nothing on many (shared notes on scheduling, point 2)."""
+
+TOLD_IN_STEP = 0.9
+"""Probability that a Step fails once its output has told of a cause."""
+
+TOLD_IN_CHECK = 0.3
+"""The same for a Check: tests may fail for a cause without the suite falling below its ratio."""
 
 
 Later = Callable[[], Awaitable[Iterable["Entry"]]]
@@ -57,6 +78,8 @@ async def race(
     slots: int,
     reporter: Reporter,
     later: Iterable[Later] = (),
+    mender: Mends | None = None,
+    ahead: bool = True,
     sequential: bool = False,
     limits: Limits | None = None,
     time_limit: float | None = None,
@@ -66,13 +89,28 @@ async def race(
 ) -> RaceResult:
     """Race Recipes until one verifies, none is left, or `time_limit` seconds have passed since `began`.
 
+    `mender` repairs what fails; with `ahead`, also what is only about to, in forks beside the running step.
+
     What is to come `later` is started, one at a time and in order, once a slot has nothing else to do; in sequential
     mode once every Recipe has failed.
 
     When this returns or raises, every process and Sandbox of it is gone. Raises SandboxError only if our machinery
     failed in every Recipe.
     """
-    run = _Race(backend, workshop, slots, sequential, limits or Limits(), reporter, tuple(later), logs, clock, began)
+    run = _Race(
+        backend,
+        workshop,
+        slots=slots,
+        sequential=sequential,
+        limits=limits or Limits(),
+        reporter=reporter,
+        later=tuple(later),
+        mender=mender,
+        ahead=ahead and not sequential,
+        logs=logs,
+        clock=clock,
+        began=began,
+    )
     for entry in entries:
         run.tree.add(entry)
     deadline = math.inf if time_limit is None else time_limit - run.now()
@@ -86,11 +124,14 @@ class _Race:
         self,
         backend: Backend,
         workshop: Workshop,
+        *,
         slots: int,
         sequential: bool,
         limits: Limits,
         reporter: Reporter,
         later: tuple[Later, ...],
+        mender: Mends | None,
+        ahead: bool,
         logs: Path | None,
         clock: Callable[[], float],
         began: float | None,
@@ -104,6 +145,12 @@ class _Race:
         self._reporter = reporter
         self._later = list(later)
         self._arriving = False
+        self._mender = mender
+        self._ahead = ahead
+        self._watches: dict[str, _Watch] = {}
+        """What the output of each running edge told."""
+        self._mending = 0
+        """Repairs that are being sought."""
         self._logs = logs
         self._clock = clock
         self._began = clock() if began is None else began
@@ -120,6 +167,7 @@ class _Race:
         self._ends: dict[str, str] = {}
         self._winner: Entry | None = None
         self._verdict: Verdict | None = None
+        self._tasks: TaskGroup
 
     def now(self) -> float:
         """Seconds since the build began."""
@@ -128,7 +176,8 @@ class _Race:
     async def to_the_end(self) -> None:
         """Run until a winner is there or no live Recipe is left."""
         async with anyio.create_task_group() as tasks:
-            while self._winner is None and (self.tree.live() or self._later or self._arriving):
+            self._tasks = tasks
+            while self._winner is None and (self.tree.live() or self._later or self._arriving or self._mending):
                 self._changed = anyio.Event()
                 self._cancel_unneeded()
                 slots = self._slots - self._arriving
@@ -167,6 +216,7 @@ class _Race:
                 end, why = "failed", self._ends[entry.id]
             case RecipeState.LIVE | RecipeState.CANCELLED:
                 end, why = "cancelled", "the time ran out" if timed_out else "another candidate verified first"
+                why = self._ends.get(entry.id, why)
                 self.tree.cancel(entry.id)
             case _:
                 assert_never(state)
@@ -175,7 +225,7 @@ class _Race:
 
     def _is_idle(self) -> bool:
         """Whether a slot is free that only something from `later` could fill."""
-        if not self._later or self._arriving:
+        if not self._later or self._arriving or self._mending:
             return False
         if self._sequential:
             return not self.tree.live()
@@ -216,6 +266,7 @@ class _Race:
                 done = await self._attempt(edge, start, log)
         finally:
             del self._scopes[edge.key]
+            self._watches.pop(edge.key, None)
             if done is None:
                 done = self._execution(edge, start, "cancelled", log=log)
                 self.tree.interrupt(edge.key)
@@ -241,20 +292,75 @@ class _Race:
         self._settle(edge, done)
         return done
 
+    def _watch(self, edge: Edge) -> _Watch:
+        """Follow the output of an edge that begins to run."""
+        reader = self._mender.reader() if self._mender else None
+
+        def told(failures: list[Failure]) -> None:
+            self._told(edge, failures)
+
+        def shown(line: str) -> None:
+            self._reporter.emit(StepOutput(at=self.now(), node=edge.key, line=line))
+
+        watch = self._watches[edge.key] = _Watch(reader, shown, told)
+        return watch
+
+    def _told(self, edge: Edge, failures: list[Failure]) -> None:
+        """The output of a running edge tells of failures."""
+        sure = TOLD_IN_CHECK if isinstance(edge.work, Check) else TOLD_IN_STEP
+        for failure in failures:
+            self._reporter.emit(
+                FailureSeen(
+                    at=self.now(),
+                    node=edge.key,
+                    title=title(edge.work),
+                    candidates=self._needers[edge.key],
+                    failure=failure,
+                    words=str(failure),
+                    probability=sure if failure.weight is Weight.CAUSE else 0.1,
+                )
+            )
+        if not self._ahead or self._watches[edge.key].ended:
+            return
+        if sure >= FORK_FROM and any(failure.weight is Weight.CAUSE for failure in failures):
+            for entry in self._needed_by(edge):
+                self.tree.believe(entry.id, entry.prior * (1 - sure))
+            self._mend_soon(edge, self._needed_by(edge), sure)
+
+    def _mend_soon(self, edge: Edge, broken: list[Entry], sure: float) -> None:
+        if self._mender is not None and broken:
+            failures = tuple(self._watches[edge.key].causes)
+            self._mending += 1
+            self._tasks.start_soon(self._mend, self._mender, edge, broken, failures, sure)
+
+    async def _mend(
+        self, mender: Mends, edge: Edge, broken: list[Entry], failures: tuple[Failure, ...], sure: float
+    ) -> None:
+        try:
+            for entry in await mender.mend(edge, broken, failures, foreseen=sure < 1):
+                if edge.state is not EdgeState.DONE and self.tree.add(entry):
+                    self.tree.believe(entry.id, entry.prior * (sure if edge.state is EdgeState.RUNNING else 1))
+        finally:
+            self._mending -= 1
+            self._changed.set()
+
+    def _needed_by(self, edge: Edge) -> list[Entry]:
+        return [entry for entry in self.tree.live() if entry.id in edge.recipes]
+
     async def _step(self, edge: Edge, step: Step, start: float, log: Path | None) -> Execution:
         known = await self._backend.find(edge.key)
         if known is not None:
             self._checkpoints[edge.key] = known
             return self._execution(edge, start, "reused")
         async with self._fork(edge) as sandbox:
-            completed = await self._workshop.run_step(sandbox, step, on_line=self._lines(edge.key), log=log)
+            completed = await self._workshop.run_step(sandbox, step, on_line=self._watch(edge), log=log)
             if completed.ok:
                 self._checkpoints[edge.key] = await sandbox.freeze(edge.key)
         return self._execution(edge, start, "ok" if completed.ok else "failed", completed=completed, log=log)
 
     async def _check(self, edge: Edge, check: Check, start: float, log: Path | None) -> Execution:
         async with self._fork(edge) as sandbox:
-            verdict = await self._workshop.verify(sandbox, check, on_line=self._lines(edge.key), log=log)
+            verdict = await self._workshop.verify(sandbox, check, on_line=self._watch(edge), log=log)
         return self._execution(edge, start, "ok" if verdict.ok else "failed", verdict=verdict, log=log)
 
     @asynccontextmanager
@@ -270,15 +376,42 @@ class _Race:
                 del self._sandboxes[edge.key]
 
     def _settle(self, edge: Edge, done: Execution) -> None:
-        if done.outcome == "failed":
-            why = explain(done)
-            for entry in self.tree.fail(edge.key):
-                self._ends[entry.id] = why
+        if done.outcome == "failed" and self._is_outage(edge, done):
+            self.tree.interrupt(edge.key)
+        elif done.outcome == "failed":
+            self._fail(edge, done)
         elif done.verdict is not None and self._winner is None and edge.recipes:
             self._winner = self.tree.verify(edge.key)
             self._verdict = done.verdict
         else:
-            self.tree.finish(edge.key)
+            self._succeed(edge)
+
+    def _is_outage(self, edge: Edge, done: Execution) -> bool:
+        """Whether only network and registries failed, which may not do so again."""
+        causes = [failure for failure in done.failures if failure.weight is Weight.CAUSE]
+        if not causes or not all(isinstance(failure, NetworkTrouble | RegistryTrouble) for failure in causes):
+            return False
+        self._tries[edge.key] = self._tries.get(edge.key, 0) + 1
+        return self._tries[edge.key] < MACHINERY_TRIES and isinstance(edge.work, Step)
+
+    def _fail(self, edge: Edge, done: Execution) -> None:
+        """End the Recipes that need the edge; their repairs take their place, those that were forked ahead at once."""
+        why = explain(done)
+        broken = self.tree.fail(edge.key)
+        for entry in broken:
+            self._ends[entry.id] = why
+        for entry in self.tree.hedges(edge.key):
+            self.tree.believe(entry.id, entry.prior)
+        self._mend_soon(edge, broken, 1.0)
+
+    def _succeed(self, edge: Edge) -> None:
+        """Give up what was forked against a failure that did not come."""
+        self.tree.finish(edge.key)
+        for entry in self.tree.hedges(edge.key):
+            self.tree.cancel(entry.id)
+            self._ends[entry.id] = "what it repairs did not fail"
+        for entry in self._needed_by(edge):
+            self.tree.believe(entry.id, entry.prior)
 
     def _machinery_failed(self, edge: Edge, start: float, error: SpecBuildError, log: Path | None) -> Execution:
         self._tries[edge.key] = self._tries.get(edge.key, 0) + 1
@@ -315,15 +448,18 @@ class _Race:
             written_bytes=spent.written_bytes,
             completed=completed,
             verdict=verdict,
+            failures=self._failures_of(edge, outcome),
             error=error,
             log=log if log is not None and log.exists() else None,
         )
 
-    def _lines(self, key: str) -> LineSink:
-        def on_line(line: str) -> None:
-            self._reporter.emit(StepOutput(at=self.now(), node=key, line=line))
-
-        return on_line
+    def _failures_of(self, edge: Edge, outcome: Outcome) -> tuple[Failure, ...]:
+        watch = self._watches.get(edge.key)
+        if watch is None:
+            return ()
+        if outcome == "failed":
+            watch.finish()
+        return tuple(watch.found)
 
     def _announce(self, edge: Edge) -> None:
         self._needers[edge.key] = tuple(entry.id for entry in self.tree.live() if entry.id in edge.recipes)
@@ -338,6 +474,8 @@ class _Race:
         )
 
     def _report(self, done: Execution) -> None:
+        if self._mender is not None:
+            self._mender.observe(done)
         completed = done.completed
         self._reporter.emit(
             StepEnded(
@@ -357,3 +495,38 @@ class _Race:
         )
         if done.verdict is not None:
             self._reporter.emit(Verified(at=self.now(), candidates=done.candidates, verdict=done.verdict))
+
+
+class _Watch:
+    """Passes the lines of a command on, and follows them with a reader of failures."""
+
+    def __init__(
+        self, reader: LineReader | None, shown: Callable[[str], None], told: Callable[[list[Failure]], None]
+    ) -> None:
+        self._reader = reader
+        self._shown = shown
+        self._told = told
+        self.found: list[Failure] = []
+        self.ended = False
+
+    def __call__(self, line: str) -> None:
+        self._shown(line)
+        if self._reader is not None:
+            self._take(self._reader.feed(line))
+
+    def finish(self) -> None:
+        """The output has ended, and the command has failed."""
+        self.ended = True
+        if self._reader is not None:
+            self._take(self._reader.finish())
+
+    @property
+    def causes(self) -> list[Failure]:
+        """What is to be repaired; where nothing better is known, symptoms."""
+        return [failure for failure in self.found if failure.weight is not Weight.WARNING] or self.found
+
+    def _take(self, failures: Iterable[Failure]) -> None:
+        new = list(failures)
+        if new:
+            self.found += new
+            self._told(new)

@@ -50,6 +50,8 @@ class Entry:
     """Of all its work, run alone."""
     order: int
     """Rank among equals: lower first."""
+    against: str | None = None
+    """The edge whose failure the Recipe repairs, if that is only foreseen: it is given up once the edge succeeds."""
 
 
 @dataclass(slots=True)
@@ -76,6 +78,7 @@ class Tree:
         self._edges: dict[str, Edge] = {}
         self._entries: dict[str, Entry] = {}
         self._states: dict[str, RecipeState] = {}
+        self._odds: dict[str, float] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self._by_digest: dict[str, str] = {}
         self._frontier: set[str] = set()
@@ -92,6 +95,7 @@ class Tree:
             return False
         path = self._insert_path(entry.recipe)
         self._entries[entry.id] = entry
+        self._odds[entry.id] = entry.prior
         self._by_digest[entry.recipe.digest] = entry.id
         self._paths[entry.id] = path
         self._states[entry.id] = RecipeState.LIVE
@@ -118,6 +122,18 @@ class Tree:
     def state(self, recipe_id: str) -> RecipeState:
         """What became of a Recipe."""
         return self._states[recipe_id]
+
+    def odds(self, recipe_id: str) -> float:
+        """The present probability of verification: the prior until something better is believed."""
+        return self._odds[recipe_id]
+
+    def believe(self, recipe_id: str, odds: float) -> None:
+        """Take `odds` (0 to 1) for a Recipe's probability of verification from now on."""
+        self._odds[recipe_id] = odds
+
+    def knows(self, recipe: Recipe) -> bool:
+        """Whether a Recipe with the same digest was ever inserted."""
+        return recipe.digest in self._by_digest
 
     def entries(self) -> Iterator[Entry]:
         """All Recipes ever inserted, in order of insertion."""
@@ -186,6 +202,10 @@ class Tree:
         """Give a live Recipe up."""
         if self._states[recipe_id] is RecipeState.LIVE:
             self._end(recipe_id, RecipeState.CANCELLED)
+
+    def hedges(self, key: str) -> list[Entry]:
+        """The live Recipes that expect the edge `key` to fail, in order."""
+        return [entry for entry in self.live() if entry.against == key]
 
     def remaining(self, recipe_id: str) -> list[Edge]:
         """The edges of a Recipe that are not done, in order."""

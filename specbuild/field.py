@@ -1,0 +1,92 @@
+"""The field of a race: its candidates by id, in the order in which they entered it, and who repairs whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from specbuild.events import CandidateProposed, RepairMade, Reporter
+from specbuild.execution import title
+from specbuild.recipe import Recipe
+from specbuild.strategies.contract import Candidate
+from specbuild.tree import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A candidate in the race, with all that was repaired of it."""
+
+    id: str
+    candidate: Candidate
+    repairs: tuple[RepairMade, ...] = ()
+    """From the first on; the last ones are new in this candidate."""
+    of: str = ""
+    """The candidate that it repairs."""
+
+
+class Field:
+    """The candidates of one race."""
+
+    def __init__(self, now: Callable[[], float], reporter: Reporter, expect: Callable[[Recipe], None]) -> None:
+        """`expect` is told of every Recipe before it is run."""
+        self._now = now
+        self._reporter = reporter
+        self._expect = expect
+        self._digests: set[str] = set()
+        self._children: dict[str, int] = {}
+        self._roots = 0
+        self.runners: dict[str, Runner] = {}
+
+    @property
+    def candidates(self) -> dict[str, Candidate]:
+        """By id, in order of entry."""
+        return {name: runner.candidate for name, runner in self.runners.items()}
+
+    def enter(self, candidates: Iterable[Candidate]) -> list[Entry]:
+        """Give candidates of strategies their ids (`c1`, `c2`, …), and make them known; none is entered twice."""
+        entries: list[Entry] = []
+        for candidate in candidates:
+            if candidate.recipe.digest not in self._digests:
+                self._roots += 1
+                entries.append(self._enter(Runner(f"c{self._roots}", candidate), None))
+        return entries
+
+    def enter_repaired(
+        self, of: str, candidate: Candidate, repairs: tuple[RepairMade, ...], against: str | None
+    ) -> Entry | None:
+        """The same for a repaired candidate (`c3.1`); None if its Recipe is in the race already."""
+        if candidate.recipe.digest in self._digests:
+            return None
+        number = self._children[of] = self._children.get(of, 0) + 1
+        made = (*self.runners[of].repairs, *repairs)
+        return self._enter(Runner(f"{of}.{number}", candidate, made, of), against)
+
+    def _enter(self, runner: Runner, against: str | None) -> Entry:
+        candidate, order = runner.candidate, len(self.runners)
+        self.runners[runner.id] = runner
+        self._digests.add(candidate.recipe.digest)
+        self._expect(candidate.recipe)
+        self._reporter.emit(_proposed(self._now(), runner))
+        return Entry(
+            id=runner.id,
+            recipe=candidate.recipe,
+            prior=candidate.prior,
+            expected_seconds=candidate.expected_seconds,
+            order=order,
+            against=against,
+        )
+
+
+def _proposed(at: float, runner: Runner) -> CandidateProposed:
+    candidate = runner.candidate
+    return CandidateProposed(
+        at=at,
+        candidate=runner.id,
+        strategy=candidate.strategy,
+        base=candidate.recipe.base.name,
+        prior=candidate.prior,
+        reason=candidate.reason,
+        steps=tuple(title(step) for step in candidate.recipe.steps),
+        repairs=runner.repairs,
+        of=runner.of,
+    )

@@ -1,0 +1,93 @@
+"""What builds on this machine know together: package indexes and the outcomes of earlier builds, ready for a race."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from specbuild.bases.choose import provider_of
+from specbuild.bases.debian import architecture
+from specbuild.config import Settings
+from specbuild.errors import ConfigError, DownloadError, StoreError, TransientError
+from specbuild.events import Reporter
+from specbuild.field import Field
+from specbuild.knowledge.outcomes import Outcomes
+from specbuild.knowledge.query import FOLDER, Knowledge
+from specbuild.knowledge.refresh import Refresher, mirror_address
+from specbuild.mending import Elsewhere, Mender
+from specbuild.strategies.contract import Candidate
+from specbuild.survey import Survey
+
+Notify = Callable[[str], None]
+
+
+class Learned:
+    """The knowledge below a cache folder; a context manager.
+
+    A store that cannot be had is told of, and done without.
+    """
+
+    def __init__(self, settings: Settings, notify: Notify) -> None:
+        self._settings = settings
+        self._notify = notify
+        self._asked: set[str] = set()
+        self._asking = anyio.Lock()
+        self.outcomes: Outcomes | None = None
+        self.knowledge = Knowledge(settings.cache_dir, architecture=architecture())
+
+    def __enter__(self) -> Self:
+        try:
+            self.outcomes = Outcomes(self._settings.cache_dir / FOLDER)
+        except StoreError as error:
+            self._notify(f"nothing is learned from this build: {error.message}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.outcomes is not None:
+            self.outcomes.close()
+
+    async def prepare(self, release: str) -> None:
+        """Make the package index of a release, or make it anew if it is old; asked for once a build."""
+        async with self._asking:
+            if release and release not in self._asked:
+                self._asked.add(release)
+                await self._refresh(release)
+
+    async def _refresh(self, release: str) -> None:
+        try:
+            refresher = Refresher(
+                self._settings.cache_dir,
+                mirror=mirror_address(self._settings.debian_mirror),
+                architecture=architecture(),
+                notify=self._notify,
+            )
+            await refresher.refresh(release)
+        except (ConfigError, DownloadError, TransientError, StoreError) as error:
+            self._notify(f"packages are not looked up in the index of {release}: {error.message}")
+
+    def mender(self, field: Field, found: Survey, reporter: Reporter, now: Callable[[], float]) -> Mender:
+        """What repairs the candidates of a race."""
+        return Mender(
+            field,
+            found.facts,
+            self.knowledge,
+            reporter=reporter,
+            now=now,
+            prepare=self.prepare,
+            elsewhere=self._elsewhere(found),
+            outcomes=self.outcomes,
+        )
+
+    def _elsewhere(self, found: Survey) -> Elsewhere:
+        async def on(base: str) -> Sequence[Candidate]:
+            if "auto" not in self._settings.bases:
+                return ()
+            ref = await provider_of(base, self._settings, notify=self._notify).resolve(base)
+            return found.propose_on((ref,))
+
+        return on

@@ -1,0 +1,306 @@
+"""Repairs in a race: failures become further candidates, and how they fare becomes knowledge.
+
+The Repairs of several failures of one Step are made one after the other in the order in which the output told of them,
+each as Steps of its own: so what is foreseen from the first line shares its checkpoints with what is known at the end.
+Rivals replace the first Repair by the next likely one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import anyio.to_thread
+
+from specbuild.errors import SandboxError, StoreError, TransientError
+from specbuild.events import RepairJudged, RepairMade, Reporter
+from specbuild.execution import Execution, kind
+from specbuild.failures import Failure
+from specbuild.field import Field, Runner
+from specbuild.knowledge.outcomes import Outcomes
+from specbuild.knowledge.posteriors import Beta
+from specbuild.knowledge.query import Knowledge
+from specbuild.predictors import Reader, reader
+from specbuild.recipe import Check, Recipe, Step
+from specbuild.repairs import Case, Repair, repairs_for
+from specbuild.repairs.edits import MoveToBase, apply
+from specbuild.repo.facts import Facts
+from specbuild.strategies import odds
+from specbuild.strategies.contract import Candidate
+from specbuild.tree import Edge, Entry, check_key
+
+MOST_FAILURES = 8
+"""Failures of one Step that are repaired together, the first ones of its output."""
+
+MOST_REPAIRS = 12
+"""Repairs that one candidate may come to have: beyond it a chain of failures leads nowhere."""
+
+MOST_MENDED = 3
+"""Candidates that are repaired for one failed Step, best first: they share it, and so they share its repairs."""
+
+PRIOR_WEIGHT = 4.0
+"""Outcomes that the estimate of a repairer counts as."""
+
+REPAIR_SECONDS = 3.0
+"""What a Repair adds to the expected seconds of a candidate, until its Steps are known better."""
+
+Prepare = Callable[[str], Awaitable[None]]
+"""Makes the package index of a release ready, as far as it can be had."""
+
+Elsewhere = Callable[[str], Awaitable[Sequence[Candidate]]]
+"""The candidates on another base, by its name; none if the user named other bases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Repairs for the failures of one place, made together."""
+
+    repairs: tuple[tuple[Failure, Repair], ...]
+
+    @property
+    def probability(self) -> float:
+        """That all failures are gone."""
+        product = 1.0
+        for _, repair in self.repairs:
+            product *= repair.probability
+        return product
+
+
+class Mender:
+    """Repairs the candidates of one race; see `specbuild.execution.Mends`."""
+
+    def __init__(
+        self,
+        field: Field,
+        facts: Facts,
+        knowledge: Knowledge,
+        *,
+        reporter: Reporter,
+        now: Callable[[], float],
+        prepare: Prepare,
+        elsewhere: Elsewhere,
+        outcomes: Outcomes | None = None,
+    ) -> None:
+        self._field = field
+        self._facts = facts
+        self._knowledge = knowledge
+        self._reporter = reporter
+        self._now = now
+        self._prepare = prepare
+        self._elsewhere = elsewhere
+        self._outcomes = outcomes
+        self._trials: dict[str, list[_Trial]] = {}
+        """Candidate → the repairs that it has, with the place of what they are to cure."""
+        self._judged: dict[tuple[str, str], bool] = {}
+        """(failure, repair) → whether it worked, as far as this race has shown."""
+        self._advice: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._seconds: list[tuple[str, float]] = []
+
+    def reader(self) -> Reader:
+        """A reader with every signature."""
+        return reader()
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> list[Entry]:
+        """The repaired candidates, likeliest first."""
+        entries: list[Entry] = []
+        known = [failure for failure in failures if not failure.infrastructure][:MOST_FAILURES]
+        if not known or not isinstance(edge.work, Step | Check):
+            return entries
+        for entry in sorted(broken, key=lambda entry: -entry.prior)[:MOST_MENDED]:
+            runner = self._field.runners[entry.id]
+            if len(runner.repairs) < MOST_REPAIRS:
+                entries += await self._repaired(runner, _place(entry.recipe, edge), known, edge if foreseen else None)
+        return entries
+
+    async def foresee(self, entry: Entry, index: int, failures: Sequence[Failure]) -> list[Entry]:
+        """The candidate with failures repaired that are foreseen at the Step `index`, before anything has run."""
+        key = (*entry.recipe.checkpoints, "")[index + 1] if index < len(entry.recipe.steps) else None
+        return await self._mended(self._field.runners[entry.id], index, failures, against=key, foreseen=True)
+
+    def advice(self, candidate: str, failure: Failure) -> tuple[str, ...]:
+        """What would cure a failure of a candidate, in words, likeliest first, whether it was tried or not."""
+        return self._advice.get((candidate, failure.key), ())
+
+    def observe(self, done: Execution) -> None:
+        """Judge the repairs of the candidates that an execution was for."""
+        if done.outcome in ("cancelled", "reused") or done.error:
+            return
+        if done.outcome == "ok" and not isinstance(done.work, Check):
+            self._seconds.append((kind(done.work), done.end - done.start))
+        for name in done.candidates:
+            for trial in self._trials.get(name, ()):
+                self._judge(name, trial, done)
+
+    async def learn(self) -> None:
+        """Keep what the race has shown. A store that cannot be written loses that, and nothing else."""
+        if self._outcomes is None:
+            return
+        try:
+            for (failure, repair), worked in self._judged.items():
+                await self._outcomes.arecord_repair(failure, repair, worked=worked)
+            for step_kind, seconds in self._seconds:
+                await self._outcomes.arecord_step(step_kind, seconds)
+        except (StoreError, SandboxError):
+            return
+
+    async def _repaired(
+        self, runner: Runner, index: int, failures: Sequence[Failure], running: Edge | None
+    ) -> list[Entry]:
+        against = running.key if running else None
+        return await self._mended(runner, index, failures, against=against, foreseen=running is not None)
+
+    async def _mended(
+        self, runner: Runner, index: int, failures: Sequence[Failure], *, against: str | None, foreseen: bool
+    ) -> list[Entry]:
+        await self._prepare(runner.candidate.recipe.base.release or "")
+        plans = await anyio.to_thread.run_sync(self._plans, runner, index, list(failures))
+        entries: list[Entry] = []
+        for plan in plans:
+            made = tuple(_made(failure, repair, foreseen=foreseen) for failure, repair in plan.repairs)
+            for candidate in await self._candidates(runner, index, plan):
+                entry = self._field.enter_repaired(runner.id, candidate, made, against)
+                if entry is not None:
+                    self._follow(runner, index, plan, entry)
+                    entries.append(entry)
+        return entries
+
+    def _plans(self, runner: Runner, index: int, failures: Sequence[Failure]) -> list[Plan]:
+        """All failures repaired in the likeliest way; then rivals for the first; then the first alone."""
+        recipe, place = runner.candidate.recipe, index
+        chosen: list[tuple[Failure, Repair]] = []
+        rivals: list[list[tuple[Failure, Repair]]] = []
+        taken = {repair.name for repair in runner.repairs}
+        for failure in failures:
+            options = self._options(
+                failure, Case(recipe, place, self._facts, self._knowledge, runner.candidate.install)
+            )
+            self._advice.setdefault((runner.id, failure.key), tuple(repair.title for repair in options))
+            options = [repair for repair in options if repair.name not in taken]
+            if not options:
+                continue
+            best = options[0]
+            if not chosen:
+                rivals = [[(failure, other)] for other in options[1:]]
+            chosen.append((failure, best))
+            taken.add(best.name)
+            placed = apply(best.edits, recipe, place)
+            recipe, place = placed.recipe, placed.index
+        if not chosen:
+            return []
+        alternatives = [[*rival, *chosen[1:]] for rival in rivals]
+        if len(chosen) > 1:
+            alternatives.append(chosen[:1])
+        return [Plan(tuple(one)) for one in (chosen, *alternatives)]
+
+    def _options(self, failure: Failure, case: Case) -> list[Repair]:
+        """The Repairs of a failure by what earlier builds and this race made of them, likeliest first."""
+        found = [repair for repair in repairs_for(failure, case) if self._judged.get((failure.key, repair.name), True)]
+        return sorted((self._learned(failure, repair) for repair in found), key=lambda repair: -repair.probability)
+
+    def _learned(self, failure: Failure, repair: Repair) -> Repair:
+        if self._outcomes is None:
+            return repair
+        try:
+            prior = Beta.prior(repair.probability, PRIOR_WEIGHT)
+            mean = self._outcomes.success(failure.key, repair.name, prior).mean
+        except StoreError:
+            return repair
+        return repair.model_copy(update={"probability": odds.clamp(mean)})
+
+    async def _candidates(self, runner: Runner, index: int, plan: Plan) -> list[Candidate]:
+        """The candidate with the plan carried out; on another base, what the same route is there."""
+        candidate = runner.candidate
+        for _, repair in plan.repairs:
+            for edit in repair.edits:
+                if isinstance(edit, MoveToBase):
+                    return await self._moved(candidate, edit.base, plan.probability)
+        recipe, place = candidate.recipe, index
+        for _, repair in plan.repairs:
+            placed = apply(repair.edits, recipe, place)
+            recipe, place = placed.recipe, placed.index
+        if recipe.digest == candidate.recipe.digest:
+            return []
+        repaired = {
+            "recipe": recipe,
+            "prior": odds.clamp(candidate.prior * plan.probability),
+            "expected_seconds": candidate.expected_seconds + REPAIR_SECONDS * len(plan.repairs),
+        }
+        return [candidate.model_copy(update=repaired)]
+
+    async def _moved(self, candidate: Candidate, base: str, probability: float) -> list[Candidate]:
+        try:
+            there = await self._elsewhere(base)
+        except (SandboxError, TransientError):
+            return []
+        same = [other for other in there if other.strategy == candidate.strategy] or list(there)
+        return [other.model_copy(update={"prior": odds.clamp(other.prior * probability)}) for other in islice(same, 1)]
+
+    def _follow(self, runner: Runner, index: int, plan: Plan, entry: Entry) -> None:
+        """Remember where it will show whether the plan works."""
+        grown = len(entry.recipe.steps) - len(runner.candidate.recipe.steps)
+        older = [
+            replace(trial, place=trial.place + grown if trial.place >= index else trial.place)
+            for trial in self._trials.get(runner.id, [])
+        ]
+        new = [_Trial(failure, repair.name, index + grown, index) for failure, repair in plan.repairs]
+        self._trials[entry.id] = [*older, *new]
+
+    def _judge(self, name: str, trial: _Trial, done: Execution) -> None:
+        key = (trial.failure.key, trial.repair)
+        recipe = self._field.candidates[name].recipe
+        at = _index(recipe, done.key)
+        if key in self._judged or at is None or not trial.since <= at <= trial.place:
+            return
+        again = any(failure.key == trial.failure.key for failure in done.failures)
+        if at < trial.place and done.outcome == "failed":
+            self._tell(name, trial, worked=False, why="a step of the repair itself failed")
+        elif at == trial.place:
+            why = "the same failure came again" if again else "the failure was gone"
+            self._tell(name, trial, worked=done.outcome == "ok" or not again, why=why)
+
+    def _tell(self, name: str, trial: _Trial, *, worked: bool, why: str) -> None:
+        self._judged[trial.failure.key, trial.repair] = worked
+        self._reporter.emit(
+            RepairJudged(
+                at=self._now(), candidate=name, failure=trial.failure, name=trial.repair, worked=worked, why=why
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A repair that a candidate has, and where in its Recipe it will show whether it works."""
+
+    failure: Failure
+    repair: str
+    place: int
+    """Of the work that had failed."""
+    since: int
+    """Of the first Step of the repair."""
+
+
+def _made(failure: Failure, repair: Repair, *, foreseen: bool) -> RepairMade:
+    return RepairMade(
+        failure=failure,
+        name=repair.name,
+        title=repair.title,
+        why=repair.why,
+        probability=repair.probability,
+        foreseen=foreseen,
+    )
+
+
+def _place(recipe: Recipe, edge: Edge) -> int:
+    """The index of the Step that leads to the edge's node; the number of Steps for the Check."""
+    found = _index(recipe, edge.key)
+    return len(recipe.steps) if found is None else found
+
+
+def _index(recipe: Recipe, key: str) -> int | None:
+    """The index of the Step that leads to the node `key`; the number of Steps for the Check's; None for others."""
+    if key in recipe.checkpoints:
+        return recipe.checkpoints.index(key) - 1
+    return len(recipe.steps) if key == check_key(recipe) else None
