@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from specbuild.predictors.foresee.contract import Foreseen, Foreseer, Outlook
+from specbuild.predictors.foresee.contract import Foreseen, Foreseer, NoIndex, Outlook, Releases
+from specbuild.predictors.foresee.everything import foresee
 
-__all__ = ["Foreseen", "Foreseer", "Outlook"]
+__all__ = ["Foreseen", "Foreseer", "NoIndex", "Outlook", "Releases", "foresee"]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from pydantic import Field
 
 from specbuild.failures import Failure
 from specbuild.knowledge.query import Knowledge
+from specbuild.knowledge.releases import Release
 from specbuild.model import Frozen
 from specbuild.recipe import StepKind
 from specbuild.repo.facts import Evidence, Facts
+from specbuild.repo.index_page import IndexFile
 from specbuild.strategies.contract import Candidate
 
 
@@ -29,6 +32,35 @@ class Foreseen(Frozen):
     evidence: tuple[Evidence, ...] = ()
 
 
+class Releases(Protocol):
+    """What the user's package index says of Python distributions. Never raises: what cannot be had is nothing."""
+
+    async def releases(self, project: str) -> Sequence[Release]:
+        """Every release, newest first; none for a project that is unknown, or when the index cannot be had."""
+        ...
+
+    async def metadata(self, file: IndexFile) -> str | None:
+        """The core metadata of a file, where the index has them by themselves."""
+        ...
+
+
+class NoIndex:
+    """Releases of nothing, for where no index is to be asked."""
+
+    async def releases(self, project: str) -> Sequence[Release]:
+        """None."""
+        del project
+        return ()
+
+    async def metadata(self, file: IndexFile) -> str | None:
+        """None."""
+        del file
+        return None
+
+
+NO_INDEX = NoIndex()
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What there is to foresee from."""
@@ -37,6 +69,13 @@ class Outlook:
     facts: Facts
     knowledge: Knowledge
     now: datetime
+    index: Releases = NO_INDEX
+    """`specbuild.knowledge.wheels.PackageIndex`, for what distributions will be installed."""
+
+    @property
+    def release(self) -> str:
+        """Debian's release that the base is of; empty if it is not known."""
+        return self.candidate.recipe.base.release or ""
 
 
 Foreseer = Callable[[Outlook], Awaitable[Iterable[Foreseen]]]

@@ -44,7 +44,7 @@ PATIENCE = 5.0
 PAUSE = 300.0
 """Seconds for which an index that did not answer is not asked again."""
 
-_GUESSES = 4
+_GUESSES = 12
 """Metadata files that an index may be asked for in a row without having told of them, and without having them."""
 
 _FORM = 1
@@ -80,6 +80,7 @@ class PackageIndex:
         self._releases: dict[str, tuple[Release, ...]] = {}
         self._silent_until = 0.0
         self._guesses = _GUESSES
+        self._without: set[str] = set()
         self._reached: _Reached | None = None
 
     async def __aenter__(self) -> Self:
@@ -104,7 +105,8 @@ class PackageIndex:
 
     async def metadata(self, file: IndexFile) -> str | None:
         """The core metadata of a file, where the index has them by themselves."""
-        if file.metadata is False or (file.metadata is None and self._guesses <= 0):
+        untold = file.metadata is None and (self._guesses <= 0 or file.url in self._without)
+        if file.metadata is False or untold:
             return None
         async with self._lock(file.url):
             reached = await self._reach()
@@ -117,7 +119,9 @@ class PackageIndex:
             text = await self._asked(lambda: _text(reached.client, f"{file.url}.metadata"))
             if file.metadata is None:
                 self._guesses = _GUESSES if text is not None else self._guesses - 1
-            if text is not None:
+            if text is None:
+                self._without.add(file.url)
+            else:
                 await anyio.to_thread.run_sync(_write, path, text)
             return text
 
@@ -127,7 +131,8 @@ class PackageIndex:
         if reached is None:
             return None
         path = reached.folder / f"{name}.json"
-        text, written = await anyio.to_thread.run_sync(_read, path) or ("", 0.0)
+        kept = await anyio.to_thread.run_sync(_read, path)
+        text, written = kept or ("", 0.0)
         if self._clock() - written > self._max_age:
             files = await self._asked(lambda: _page(reached, name))
             if files is not None:
@@ -141,7 +146,9 @@ class PackageIndex:
         async with self._lock(""):
             if self._reached is None:
                 try:
-                    settings = self._given or await anyio.to_thread.run_sync(read_index_settings)
+                    settings = self._given
+                    if settings is None:
+                        settings = await anyio.to_thread.run_sync(read_index_settings)
                     default = (await default_index(),) if settings.default_wanted else ()
                     retry = Retry(attempts=2, first=0.2)
                     client = await self._stack.enter_async_context(Client(settings.network, retry=retry))

@@ -1,0 +1,74 @@
+"""How sure foresight is, in one place, with reasons. Estimates, until outcomes of builds replace them.
+
+They are the odds that a Recipe shows the Failure, given what the rule that uses them looks at.
+"""
+
+from __future__ import annotations
+
+LEAST = 0.05
+"""What is less likely is not told."""
+
+SOURCE_WITHOUT_COMPILER = 0.9
+"""A distribution with compiled code is built, and there is no compiler. Some go on without it (`Extension(optional)`),
+as markupsafe and setproctitle do."""
+
+SOURCE_LIKE_OTHERS = 0.75
+"""The same, where only other releases show that it has compiled code: some gained or dropped it since."""
+
+SOURCE_BY_DEBIAN = 0.8
+"""The same, where only Debian's build dependencies (`python3-all-dev`) show it."""
+
+SOURCE_LIBRARIES = 0.7
+"""Debian builds it with libraries that are missing. It lists optional ones, too, and some sources carry a copy."""
+
+NOT_ALL_LIBRARIES = 0.4
+"""Kept of the former once some of these libraries are there: those that came first are what matters most."""
+
+UNPINNED = 0.9
+"""Kept for each level of requirements that are not pinned: a resolver may settle for another release."""
+
+OWN_COMPILER = 0.92
+"""The project's own code needs a compiler that the Recipe does not have. Nine of ten sdists of the corpus fail."""
+
+OWN_OPTIONAL = 0.35
+"""The same where the project says that the code can be left out; set-up scripts stumble over their own fallback."""
+
+OWN_LIBRARIES = 0.8
+"""Debian builds the project with libraries that the Recipe does not have."""
+
+OWN_TOOLS = 0.45
+"""Debian builds the project with a program that the Recipe does not have; many are for documentation or checks."""
+
+OWN_RUNTIME_LIBRARY = 0.55
+"""A project without compiled code that Debian tests with a shared library, which is then loaded by ctypes or cffi."""
+
+REFUSED_INTERPRETER = 0.97
+"""No release that is asked for admits the interpreter: resolvers have no choice."""
+
+NO_RELEASE = 0.9
+"""No release is left by dates and bounds. Markers that are not understood, or another index, may be the reason."""
+
+SCM_WITHOUT_TAGS = 0.85
+"""The version is derived from version control, which is not there, and nobody tells it; an sdist may hold PKG-INFO."""
+
+SCM_WITH_METADATA = 0.1
+"""The same where the tree is an unpacked sdist: setuptools-scm and pbr read its PKG-INFO."""
+
+GIT_ABSENT = 0.6
+"""The tests use git, by their imports, and it is not installed."""
+
+CI_SERVICE = 0.8
+"""CI starts a server beside the tests: suites that can do without it seldom get one."""
+
+CLIENT_LIBRARY = 0.45
+"""The project is a client of a server, or its tests import a client: half of these suites have a server of their own
+making, or a fake."""
+
+TEST_PROGRAM = 0.3
+"""Debian has a program at hand when it builds and tests the project, and the Recipe has not."""
+
+ONE_YEAR = 0.5
+"""Share of breaks that show in sources of one year before the break: deprecations come a year or two earlier, so that
+younger sources were adapted. Halves with each year less, up to `OLD` for older ones."""
+
+OLD = 0.95

@@ -1,0 +1,113 @@
+"""What building the project itself will want: compilers, libraries, programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from specbuild.failures import MissingCommand, MissingDevelopmentFiles, MissingLibrary, MissingToolchain
+from specbuild.predictors.foresee import chances, compilers
+from specbuild.predictors.foresee.compilers import Language
+from specbuild.predictors.foresee.contract import Foreseen
+from specbuild.predictors.foresee.view import View, linked
+from specbuild.recipe import StepKind
+from specbuild.repo.facts import Evidence
+
+_LIBRARY = re.compile(r"lib(?P<stem>[a-z][a-z0-9+.-]*?)-?(?P<version>\d[\d.]*(?:q\d+)?(?:-\d+)?)(?:t64)?")
+"""A package of a shared library, which is called after the library and its version (Debian Policy 8.1)."""
+
+_PROGRAMS = {"swig": "swig", "flex": "flex", "bison": "bison", "cmake": "cmake", "git": "git"}
+"""Package → program, of those that builds call."""
+
+_FROM_INDEX = frozenset({"cmake", "ninja", "swig"})
+"""Programs that builds may as well require from the package index."""
+
+
+def foresee(view: View) -> Iterable[Foreseen]:
+    """Failures of the project's own build, or of its first import for what is loaded at run time."""
+    if not view.bare or view.contents.project is None:
+        return
+    yield from _compilers(view)
+    yield from _from_debian(view)
+
+
+def _compilers(view: View) -> Iterator[Foreseen]:
+    facts = view.facts
+    required = [one for one in facts.extensions if not one.optional]
+    languages = [lang for one in required for lang in compilers.OF_EXTENSIONS.get(one.language, ("c",))]
+    if not languages:
+        languages = _by_backend(view)
+    evidence = tuple(one.evidence for one in required[:3])
+    if not evidence and facts.build_backend:
+        evidence = (facts.build_backend.evidence,)
+    yield from _toolchains(view, languages, chances.OWN_COMPILER, evidence)
+    optional = [one for one in facts.extensions if one.optional]
+    lighter = [lang for one in optional for lang in compilers.OF_EXTENSIONS.get(one.language, ("c",))]
+    left = [language for language in lighter if language not in languages]
+    yield from _toolchains(view, left, chances.OWN_OPTIONAL, tuple(one.evidence for one in optional[:3]))
+
+
+def _by_backend(view: View) -> list[Language]:
+    backend = view.facts.build_backend.value if view.facts.build_backend else ""
+    names = (backend.partition(":")[0].partition(".")[0], *(fact.value for fact in view.facts.build_requires))
+    bare = [re.split(r"[\s<>=!~;\[]", name)[0] for name in names]
+    return [lang for name in bare for lang in compilers.OF_BACKENDS.get(name.lower(), ())]
+
+
+def _toolchains(
+    view: View, languages: Iterable[Language], chance: float, evidence: tuple[Evidence, ...]
+) -> Iterator[Foreseen]:
+    for language in compilers.absent(view, languages):
+        yield Foreseen(
+            failure=MissingToolchain(language=language),
+            probability=chance,
+            at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
+            why=f"the project has code to compile, and the recipe installs no compiler for {language}",
+            evidence=evidence,
+        )
+
+
+def _from_debian(view: View) -> Iterator[Foreseen]:
+    needs = view.needs(view.own_name) if view.own_name else None
+    if needs is None:
+        return
+    extensions = view.facts.extensions
+    by_debian = f"Debian builds {needs.source} {needs.version} with"
+    missing = view.missing(needs.libraries)
+    if missing and (extensions or compilers.by_debian(needs)):
+        required = any(not one.optional for one in extensions) or not extensions
+        chance = chances.OWN_LIBRARIES if required else chances.OWN_OPTIONAL
+        some = chances.NOT_ALL_LIBRARIES if len(missing) < len(linked(needs.libraries)) else 1.0
+        yield Foreseen(
+            failure=MissingDevelopmentFiles(name=view.own_name),
+            probability=chance * some,
+            at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
+            why=f"{by_debian} {', '.join(missing)}",
+            evidence=tuple(one.evidence for one in extensions[:3]),
+        )
+    if not extensions:
+        yield from _loaded(view, needs.packages, by_debian)
+    required_names = {fact.value.lower() for fact in view.facts.build_requires}
+    for package in needs.packages:
+        program = _PROGRAMS.get(package)
+        fetched = package in _FROM_INDEX and any(name.startswith(package) for name in required_names)
+        if program and extensions and not fetched and not view.has(package):
+            yield Foreseen(
+                failure=MissingCommand(command=program),
+                probability=chances.OWN_TOOLS,
+                at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
+                why=f"{by_debian} {package}",
+            )
+
+
+def _loaded(view: View, packages: Iterable[str], by_debian: str) -> Iterator[Foreseen]:
+    """Shared libraries that a project without compiled code loads by itself."""
+    for package in packages:
+        named = _LIBRARY.fullmatch(package)
+        if named and not view.has(package) and not package.endswith("-dev"):
+            yield Foreseen(
+                failure=MissingLibrary(library=named["stem"], when="load"),
+                probability=chances.OWN_RUNTIME_LIBRARY,
+                at=StepKind.TEST,
+                why=f"{by_debian} {package}, though it has nothing to compile: it is loaded at run time",
+            )
