@@ -75,6 +75,18 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Package:
+    """A package of the release."""
+
+    name: str
+    section: str
+    source: str
+    """Empty where the archive does not tell."""
+    version: str
+    """Of the source package, in Debian's form."""
+
+
+@dataclass(frozen=True, slots=True)
 class BuildNeeds:
     """What Debian builds a project with."""
 

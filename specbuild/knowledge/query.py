@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from specbuild.errors import StoreError
 from specbuild.knowledge.index_file import SCHEMA_VERSION
-from specbuild.knowledge.kinds import BuildNeeds, Ecosystem, Owner, PathKind
+from specbuild.knowledge.kinds import BuildNeeds, Ecosystem, Owner, Package, PathKind
 from specbuild.knowledge.projects import ECOSYSTEM_SECTIONS, source_names
 from specbuild.knowledge.ranking import rank
 
@@ -25,6 +25,10 @@ _TOOLS = frozenset({"devel", "interpreters", "oldlibs"})
 
 _PACKAGING = re.compile(r"debhelper|dh-|dpkg-|libdebhelper|cdbs|quilt|po-debconf")
 """Debian's own tools for packaging."""
+
+_VERSIONED = re.compile(r"-?\d+(?:\.\d+)*")
+_MINOR = re.compile(r"(?<=\d)\.\d+(?:\.\d+)*")
+"""Versions in names of packages: `libclang-14-dev`, `libboost1.74-dev`; `python3.11-venv` has one after the major."""
 
 _NEEDS = """
 SELECT name, section, section LIKE '%rust' AND EXISTS (
@@ -51,11 +55,18 @@ SELECT DISTINCT other.name FROM paths AS mine JOIN packages AS own ON own.id = m
 JOIN packages AS beside ON beside.source = own.source JOIN paths AS other ON other.package = beside.id
 WHERE mine.kind = ? AND mine.name = ? AND other.kind = ?
 """
+_PACKAGES = """
+SELECT packages.name, section, coalesce(sources.name, ''), coalesce(version, '')
+FROM packages LEFT JOIN sources ON sources.id = packages.source WHERE packages.name IN ({marks})
+"""
 _DEVELOPMENT = """
 SELECT packages.name FROM sources JOIN packages ON packages.source = sources.id
-WHERE sources.name = ? AND (packages.section LIKE '%libdevel' OR packages.name GLOB 'default-lib*-dev')
+WHERE {sources} AND (packages.section LIKE '%libdevel' OR packages.name GLOB 'default-lib*-dev')
 ORDER BY packages.uses DESC, length(packages.name)
 """
+_NAMED = _DEVELOPMENT.format(sources="sources.name = ?")
+_NUMBERED = _DEVELOPMENT.format(sources="(sources.name GLOB ? || '-[0-9]*' OR sources.name GLOB ? || '[0-9]*')")
+"""Of several versions that are packaged beside each other, as PostgreSQL's and Lua's are."""
 
 
 class Knowledge:
@@ -119,13 +130,40 @@ class Knowledge:
         votes: dict[str, float] = {}
         with self._open(release) as db:
             for spelling in spellings if db else ():
-                by_source = [row[0] for row in db.execute(_DEVELOPMENT, (spelling,))] if db else []
+                by_source = [row[0] for row in db.execute(_NAMED, (spelling,))] if db else []
                 by_module = [o.package for o in self.owner(PathKind.PKG_CONFIG, spelling, release=release)]
                 by_link = [o.package for o in self.owner(PathKind.LINK_LIBRARY, spelling, release=release)]
                 for found in (by_source, by_module, by_link):
                     for place, package in enumerate(found):
                         votes[package] = votes.get(package, 0.0) + 1 / (1 + place)
+            if db and not votes:
+                numbered = db.execute(_NUMBERED, (name, name)).fetchall()
+                votes = {row[0]: 1 / (1 + place) for place, row in reversed([*enumerate(numbered)])}
         return tuple(sorted(votes, key=lambda package: (-votes[package], len(package), package)))
+
+    def packages(self, names: Iterable[str], *, release: str) -> dict[str, Package]:
+        """Those of the names that are packages of the release."""
+        asked = tuple(dict.fromkeys(names))
+        with self._open(release) as db:
+            query = _PACKAGES.format(marks=",".join("?" * len(asked)))
+            return {row[0]: Package(*row) for row in db.execute(query, asked)} if db else {}
+
+    def version(self, source: str, *, release: str) -> str:
+        """The upstream version of a source package, as far as Debian's tells it (`1.85.0`); empty if there is none."""
+        with self._open(release) as db:
+            row = db.execute("SELECT version FROM sources WHERE name = ?", (source,)).fetchone() if db else None
+        found = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", row[0]) if row else None
+        return found[1] if found else ""
+
+    def default(self, package: str, *, release: str) -> str:
+        """The package by which Debian names its choice among versions (`libclang-dev` for `libclang-14-dev`).
+
+        It is of a source like `llvm-defaults`; where there is no such package, the answer is `package` itself.
+        """
+        plain = [form.sub("", package, count=1) for form in (_MINOR, _VERSIONED)]
+        plain.append(f"default-{package.removeprefix('openjdk-').lstrip('0123456789-')}")
+        found = self.packages(plain, release=release)
+        return next((name for name in plain if name in found and _is_choice(found[name].source)), package)
 
     def distributions(self, import_name: str, *, release: str) -> tuple[str, ...]:
         """The Python distributions (normalised names) that bring an import, likeliest first.
@@ -264,7 +302,13 @@ def _sorted_needs(db: sqlite3.Connection, needs: Sequence[str]) -> tuple[tuple[s
 
 
 def _is_library(name: str, section: str) -> bool:
+    if name.startswith("libpython") or _PACKAGING.match(name):
+        return False
     return section == "libdevel" or (name.endswith("-dev") and section not in ECOSYSTEM_SECTIONS)
+
+
+def _is_choice(source: str) -> bool:
+    return source.endswith("-defaults") or source == "java-common"
 
 
 def _unlikeness(name: str, other: str) -> tuple[bool, bool, bool, int, str]:

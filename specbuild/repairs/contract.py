@@ -46,6 +46,8 @@ class Case:
     install: str
     """The shell command that installs further Python distributions in keeping with the Recipe's dependency policy;
     requirements are to follow. It needs the Step of `strategies.steps.uv`."""
+    subject: str = ""
+    """The Python distribution whose build fails, where the output named it."""
 
     @property
     def work(self) -> Step | Check:
