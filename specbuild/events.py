@@ -73,7 +73,7 @@ class CandidateProposed(_Event):
     reason: str
     steps: tuple[str, ...]
     repairs: tuple[RepairMade, ...] = ()
-    """What was done to the candidate `of`, the last being new; empty for what a strategy proposed."""
+    """What is repaired in it that was not in the candidate `of`; empty for what a strategy proposed."""
     of: str = ""
     """The candidate that this one repairs."""
 
@@ -120,6 +120,7 @@ class FailureSeen(_Event):
     node: str
     title: str
     """Of the step."""
+    step_kind: str
     candidates: tuple[str, ...]
     failure: Failure
     words: str

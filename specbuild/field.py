@@ -66,7 +66,8 @@ class Field:
         self.runners[runner.id] = runner
         self._digests.add(candidate.recipe.digest)
         self._expect(candidate.recipe)
-        self._reporter.emit(_proposed(self._now(), runner))
+        parent = self.runners.get(runner.of)
+        self._reporter.emit(_proposed(self._now(), runner, runner.repairs[len(parent.repairs) if parent else 0 :]))
         return Entry(
             id=runner.id,
             recipe=candidate.recipe,
@@ -77,7 +78,7 @@ class Field:
         )
 
 
-def _proposed(at: float, runner: Runner) -> CandidateProposed:
+def _proposed(at: float, runner: Runner, new: tuple[RepairMade, ...]) -> CandidateProposed:
     candidate = runner.candidate
     return CandidateProposed(
         at=at,
@@ -87,6 +88,6 @@ def _proposed(at: float, runner: Runner) -> CandidateProposed:
         prior=candidate.prior,
         reason=candidate.reason,
         steps=tuple(title(step) for step in candidate.recipe.steps),
-        repairs=runner.repairs,
+        repairs=new,
         of=runner.of,
     )

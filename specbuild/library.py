@@ -81,6 +81,29 @@ class Library:
         """
         return _read(self._locate(ref))
 
+    def find_journal(self, ref: str) -> Path:
+        """The journal of an output folder, of a build by its id or unique beginning, or of the `last` one.
+
+        Builds that failed or were interrupted have one too. Raises UsageError if there is none, or more than one.
+        """
+        if Path(ref, "journal.jsonl").is_file():
+            return Path(ref, "journal.jsonl")
+        begun = sorted(
+            (place for place in self.places() if place.journal.is_file()),
+            key=lambda place: place.journal.stat().st_mtime,
+        )
+        found = begun[-1:] if ref == "last" else [place for place in begun if ref and place.id.startswith(ref)]
+        if len(found) == 1:
+            return found[0].journal
+        if found:
+            raise UsageError(
+                f"{ref!r} could be any of: {', '.join(place.id for place in found)}", hint="give more of its id"
+            )
+        raise UsageError(
+            f"there is no build {ref!r} here",
+            hint="name an output folder, the id of a build, a journal.jsonl, or `last`",
+        )
+
     def environments(self) -> list[Path]:
         """The files of all Environments that were saved, oldest first."""
         return sorted(self._root.glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime)

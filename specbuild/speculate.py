@@ -111,8 +111,7 @@ async def race(
         clock=clock,
         began=began,
     )
-    for entry in entries:
-        run.tree.add(entry)
+    run.first = tuple(entries)
     deadline = math.inf if time_limit is None else time_limit - run.now()
     with anyio.move_on_after(deadline) as scope:
         await run.to_the_end()
@@ -168,6 +167,9 @@ class _Race:
         self._winner: Entry | None = None
         self._verdict: Verdict | None = None
         self._tasks: TaskGroup
+        self._failed: dict[str, tuple[str, tuple[Failure, ...]]] = {}
+        """Failed edge → why, and what its output told."""
+        self.first: tuple[Entry, ...] = ()
 
     def now(self) -> float:
         """Seconds since the build began."""
@@ -177,6 +179,8 @@ class _Race:
         """Run until a winner is there or no live Recipe is left."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
+            for entry in self.first:
+                self._add(entry)
             while self._winner is None and (self.tree.live() or self._later or self._arriving or self._mending):
                 self._changed = anyio.Event()
                 self._cancel_unneeded()
@@ -234,7 +238,7 @@ class _Race:
     async def _bring(self, later: Later) -> None:
         try:
             for entry in await later():
-                self.tree.add(entry)
+                self._add(entry)
         except (SandboxError, TransientError) as error:
             self._reporter.emit(Notice(at=self.now(), message=error.message, warning=True))
         self._arriving = False
@@ -314,6 +318,7 @@ class _Race:
                     at=self.now(),
                     node=edge.key,
                     title=title(edge.work),
+                    step_kind=kind(edge.work),
                     candidates=self._needers[edge.key],
                     failure=failure,
                     words=str(failure),
@@ -325,11 +330,20 @@ class _Race:
         if sure >= FORK_FROM and any(failure.weight is Weight.CAUSE for failure in failures):
             for entry in self._needed_by(edge):
                 self.tree.believe(entry.id, entry.prior * (1 - sure))
-            self._mend_soon(edge, self._needed_by(edge), sure)
+            self._mend_soon(edge, self._needed_by(edge), tuple(self._watches[edge.key].causes), sure)
 
-    def _mend_soon(self, edge: Edge, broken: list[Entry], sure: float) -> None:
+    def _add(self, entry: Entry) -> bool:
+        """Insert a Recipe; one that needs what has failed already is repaired at once. Whether it was new."""
+        if not self.tree.add(entry):
+            return False
+        if self.tree.state(entry.id) is RecipeState.FAILED:
+            edge = next(edge for edge in self.tree.remaining(entry.id) if edge.state is EdgeState.FAILED)
+            self._ends[entry.id], failures = self._failed[edge.key]
+            self._mend_soon(edge, [entry], failures, 1.0)
+        return True
+
+    def _mend_soon(self, edge: Edge, broken: list[Entry], failures: tuple[Failure, ...], sure: float) -> None:
         if self._mender is not None and broken:
-            failures = tuple(self._watches[edge.key].causes)
             self._mending += 1
             self._tasks.start_soon(self._mend, self._mender, edge, broken, failures, sure)
 
@@ -338,7 +352,7 @@ class _Race:
     ) -> None:
         try:
             for entry in await mender.mend(edge, broken, failures, foreseen=sure < 1):
-                if edge.state is not EdgeState.DONE and self.tree.add(entry):
+                if edge.state is not EdgeState.DONE and self._add(entry):
                     self.tree.believe(entry.id, entry.prior * (sure if edge.state is EdgeState.RUNNING else 1))
         finally:
             self._mending -= 1
@@ -397,12 +411,15 @@ class _Race:
     def _fail(self, edge: Edge, done: Execution) -> None:
         """End the Recipes that need the edge; their repairs take their place, those that were forked ahead at once."""
         why = explain(done)
+        watch = self._watches.get(edge.key)
+        causes = tuple(watch.causes) if watch else ()
+        self._failed[edge.key] = why, causes
         broken = self.tree.fail(edge.key)
         for entry in broken:
             self._ends[entry.id] = why
         for entry in self.tree.hedges(edge.key):
             self.tree.believe(entry.id, entry.prior)
-        self._mend_soon(edge, broken, 1.0)
+        self._mend_soon(edge, broken, causes, 1.0)
 
     def _succeed(self, edge: Edge) -> None:
         """Give up what was forked against a failure that did not come."""
@@ -419,6 +436,7 @@ class _Race:
         if self._tries[edge.key] < MACHINERY_TRIES and not isinstance(error, BaseUnavailableError):
             self.tree.interrupt(edge.key)
             return done
+        self._failed[edge.key] = explain(done), ()
         for entry in self.tree.fail(edge.key):
             self._ends[entry.id] = explain(done)
             self._machinery[entry.id] = error

@@ -21,6 +21,7 @@ HOMES = {
     "run": "specbuild.cli.environments",
     "shell": "specbuild.cli.environments",
     "replay": "specbuild.cli.environments",
+    "explain": "specbuild.cli.explain",
     "doctor": "specbuild.cli.doctor",
     "cache": "specbuild.cli.cache",
     "schema": "specbuild.cli.schema",

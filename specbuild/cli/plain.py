@@ -20,14 +20,17 @@ from specbuild.events import (
     CandidateEnded,
     CandidateProposed,
     Event,
+    FailureSeen,
     Notice,
     Phase,
+    RepairJudged,
     Replayed,
     StepEnded,
     StepOutput,
     StepStarted,
     Verified,
 )
+from specbuild.failures import Weight
 
 
 @dataclass(slots=True)
@@ -57,6 +60,8 @@ class Plain:
                 self._step(event)
             case CandidateProposed() | Verified() | CandidateEnded():
                 self._candidate(event)
+            case FailureSeen() | RepairJudged():
+                self._failure(event)
             case BuildStarted() | Phase() | Notice() | Replayed():
                 self._journey(event)
 
@@ -75,9 +80,24 @@ class Plain:
                 warning = self._paint("warning", "yellow")
                 self._say(event.at, f"{warning}: the replay from the base ended differently: {counts(event.verdict)}")
 
+    def _failure(self, event: FailureSeen | RepairJudged) -> None:
+        match event:
+            case FailureSeen() if event.failure.weight is Weight.WARNING and not self.verbose:
+                pass
+            case FailureSeen():
+                sure = "" if event.probability == 1 else f", {event.probability:.0%} likely"
+                who = abbreviated(event.candidates)
+                self._say(event.at, f"{who} {self._paint('sees', 'yellow')}: {clean(event.words)}{sure}")
+            case RepairJudged():
+                how = "worked" if event.worked else "did not work"
+                self._say(event.at, f"{event.candidate} repair {clean(event.name)} {how}: {clean(event.why)}")
+
     def _candidate(self, event: CandidateProposed | Verified | CandidateEnded) -> None:
         mark = self.terminal.symbols
         match event:
+            case CandidateProposed(repairs=repairs) if event.of:
+                new = " and ".join(dict.fromkeys(clean(repair.title) for repair in repairs))
+                self._say(event.at, f"{event.candidate} repairs {event.of}: {new}, {event.prior:.0%} likely")
             case CandidateProposed():
                 what = f"{clean(event.strategy)} on {event.base}, {event.prior:.0%} likely"
                 self._say(event.at, f"{event.candidate} {what}: {clean(event.reason)}")

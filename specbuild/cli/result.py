@@ -14,6 +14,9 @@ from specbuild.environment import CandidateReport, Environment
 _SHOWN = 6
 """Ways to fail that are explained in full; of the others the reason alone is told."""
 
+_DIAGNOSES = 3
+"""Causes that are told of one candidate."""
+
 
 def summarise(environment: Environment, terminal: Terminal) -> Iterator[str]:
     """A committed environment."""
@@ -23,6 +26,8 @@ def summarise(environment: Environment, terminal: Terminal) -> Iterator[str]:
     yield f"  how       {environment.strategy} on {base.name if base else '?'}"
     if environment.reason:
         yield f"  why       {clean(environment.reason)}"
+    for repair in environment.repairs:
+        yield f"  repaired  {clean(repair.title)}, since {clean(str(repair.failure))}"
     if verdict is not None:
         yield f"  verified  {verdict.level}: {counts(verdict)}"
     yield f"  replay    {_replay(environment)}"
@@ -106,6 +111,12 @@ def _explain(candidate: CandidateReport, terminal: Terminal) -> Iterator[str]:
     yield f"      why     {clean(candidate.why)}"
     if candidate.failed_step and candidate.failed_step not in candidate.why:
         yield f"      at      {clean(candidate.failed_step)}"
+    for diagnosis in candidate.diagnoses[:_DIAGNOSES]:
+        yield f"      cause   {terminal.paint(clean(diagnosis.words), 'yellow')}"
+        if diagnosis.evidence:
+            yield f"      line    {clean(diagnosis.evidence)}"
+        if diagnosis.repairs:
+            yield f"      repair  {clean('; or '.join(diagnosis.repairs))}"
     for line in last_lines(candidate.tail):
         yield f"      {terminal.symbols.bar} {line}"
     if candidate.verdict is not None and candidate.verdict.failing:

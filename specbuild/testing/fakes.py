@@ -45,6 +45,9 @@ class Behaviour:
     seconds: float = 0.0
     exit_code: int = 0
     output: tuple[str, ...] = ()
+    """Lines at its end."""
+    says: tuple[tuple[float, str], ...] = ()
+    """Lines on the way, each after so many seconds; in order of time."""
     writes: Files = field(default_factory=lambda: MappingProxyType({}))
     hangs: bool = False
     """Never ends by itself."""
@@ -90,7 +93,7 @@ class FakeSandbox:
         began, written = anyio.current_time(), 0
         try:
             with self._backend.running(command.argv[-1]):
-                await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(behaviour.seconds))
+                await _pass_time(behaviour, began, on_line)
             written = sum(map(len, behaviour.writes.values()))
         finally:
             self.spent = self.spent.plus(anyio.current_time() - began, written, None)
@@ -99,6 +102,7 @@ class FakeSandbox:
         for line in behaviour.output:
             if on_line is not None:
                 on_line(line)
+        said = (*(line for _, line in behaviour.says), *behaviour.output)
         self.files |= behaviour.writes
         return Completed(
             end=End.EXITED,
@@ -107,7 +111,7 @@ class FakeSandbox:
             cpu_seconds=behaviour.seconds,
             peak_memory_bytes=None,
             written_bytes=written,
-            tail="\n".join(behaviour.output),
+            tail="\n".join(said),
             log=None,
         )
 
@@ -259,6 +263,14 @@ class ScriptWorkshop:
             failed=int(not done.ok),
             ratio=float(done.ok),
         )
+
+
+async def _pass_time(behaviour: Behaviour, began: float, on_line: LineSink | None) -> None:
+    for after, line in behaviour.says:
+        await anyio.sleep(began + after - anyio.current_time())
+        if on_line is not None:
+            on_line(line)
+    await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(began + behaviour.seconds - anyio.current_time()))
 
 
 def _command(step: Step) -> Command:

@@ -1,0 +1,83 @@
+"""A mender for races of scripts: lines that begin with `FAIL x` tell of a failure, whose repair is a Step `fix x`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from specbuild.execution import Execution
+from specbuild.failures import Failure, MissingCommand
+from specbuild.recipe import Recipe, Step, StepKind, checkpoint_root
+from specbuild.tree import Edge, Entry, check_key
+
+
+class ScriptReader:
+    """Takes `FAIL x` for a missing command `x`, as it comes; `END x` when the output has ended."""
+
+    def __init__(self) -> None:
+        self._late: list[Failure] = []
+
+    def feed(self, line: str) -> Iterable[Failure]:
+        """The failure that the line tells of."""
+        word, _, name = line.partition(" ")
+        failure = MissingCommand(command=name, evidence=line)
+        if word == "END":
+            self._late.append(failure)
+        return [failure] if word == "FAIL" else []
+
+    def finish(self) -> Iterable[Failure]:
+        """What showed at the end."""
+        return self._late
+
+
+class ScriptMender:
+    """Inserts `fix x` before what fails for want of `x`; with `rivals`, also `fix x in way 2`, `… 3` and so on.
+
+    `observed` holds every execution that it was told of.
+    """
+
+    def __init__(self, *, rivals: Mapping[str, int] | None = None, most: int = 8) -> None:
+        self._rivals = rivals or {}
+        self._most = most
+        self._known: set[str] = set()
+        self._repaired: dict[str, tuple[str, ...]] = {}
+        self.observed: list[Execution] = []
+
+    def reader(self) -> ScriptReader:
+        """A new reader."""
+        return ScriptReader()
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> list[Entry]:
+        """One Recipe with all failures repaired, and one for each rival of the first."""
+        made: list[Entry] = []
+        for entry in broken:
+            had = self._repaired.get(entry.id, ())
+            names = [f.command for f in failures if isinstance(f, MissingCommand) and f.command not in had]
+            if names and len(had) < self._most:
+                made += self._ways(entry, edge, names, foreseen=foreseen)
+        return made
+
+    def observe(self, done: Execution) -> None:
+        """Keep it."""
+        self.observed.append(done)
+
+    def _ways(self, entry: Entry, edge: Edge, names: list[str], *, foreseen: bool) -> Iterable[Entry]:
+        for way in range(1, self._rivals.get(names[0], 1) + 1):
+            fixes = [f"fix {name}" for name in names]
+            if way > 1:
+                fixes[0] += f" in way {way}"
+            recipe = _repaired(entry.recipe, edge, fixes)
+            if recipe.digest not in self._known:
+                self._known.add(recipe.digest)
+                name = f"{entry.id}+{'+'.join(fixes)}"
+                self._repaired[name] = (*self._repaired.get(entry.id, ()), *names)
+                against = edge.key if foreseen else None
+                yield Entry(name, recipe, entry.prior * 0.9**way, entry.expected_seconds, entry.order + way, against)
+
+
+def _repaired(recipe: Recipe, edge: Edge, fixes: list[str]) -> Recipe:
+    keys = [*recipe.checkpoints[1:], check_key(recipe)]
+    place = keys.index(edge.key) if edge.key != checkpoint_root(recipe.base) else 0
+    steps = tuple(Step(kind=StepKind.SYSTEM, run=fix) for fix in fixes)
+    return recipe.model_copy(update={"steps": (*recipe.steps[:place], *steps, *recipe.steps[place:])})

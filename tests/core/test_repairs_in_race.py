@@ -1,0 +1,288 @@
+"""Repairs in a race, on a scripted backend and a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specbuild.events import CandidateEnded, FailureSeen
+from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
+from specbuild.speculate import RaceResult, race
+from specbuild.testing.clock import VirtualLoop
+from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
+from specbuild.testing.mending import ScriptMender
+from specbuild.tree import EdgeState, Entry, RecipeState
+
+BASE = BaseRef(name="debian:test", digest="sha256:0")
+FIXES = "/fixed/"
+
+
+def recipe(*commands: str, check: str = "check") -> Recipe:
+    steps = tuple(Step(kind=StepKind.DEPENDENCIES, run=command) for command in commands)
+    test = Step(kind=StepKind.TEST, run=check)
+    return Recipe(base=BASE, steps=steps, check=Check(level=Level.TESTS, runner="pytest", step=test))
+
+
+def entry(name: str, made: Recipe, *, prior: float = 0.5, order: int = 0) -> Entry:
+    return Entry(id=name, recipe=made, prior=prior, expected_seconds=10.0, order=order)
+
+
+class World:
+    """Commands need names: without them they tell so after a while, and fail in the end. `fix x` brings x."""
+
+    def __init__(
+        self, commands: Mapping[str, tuple[str, ...]], *, seconds: float = 10.0, tells: float | None = 2.0
+    ) -> None:
+        self._commands = commands
+        self._seconds = seconds
+        self._tells = tells
+
+    def __call__(self, command: str, files: Files) -> Behaviour:
+        if command.startswith("fix "):
+            name = command.removeprefix("fix ")
+            if name.startswith("broken"):
+                return Behaviour(seconds=1.0, exit_code=1)
+            return Behaviour(seconds=1.0, writes={FIXES + name: b""})
+        missing = [name for name in self._commands.get(command, ()) if FIXES + name not in files]
+        if not missing:
+            return Behaviour(seconds=self._seconds)
+        if self._tells is None:
+            return Behaviour(seconds=self._seconds, exit_code=1, output=(f"END {missing[0]}",))
+        return Behaviour(seconds=self._seconds, exit_code=1, says=((self._tells, f"FAIL {missing[0]}"),))
+
+
+class Raced:
+    def __init__(
+        self,
+        entries: list[Entry],
+        world: World,
+        *,
+        slots: int = 4,
+        ahead: bool = True,
+        sequential: bool = False,
+        mender: ScriptMender | None = None,
+    ) -> None:
+        self.recorder, self.backend = Recorder(), FakeBackend(world)
+        self.mender = mender or ScriptMender()
+
+        async def main() -> RaceResult:
+            return await race(
+                entries,
+                self.backend,
+                ScriptWorkshop(self.backend),
+                slots=slots,
+                reporter=self.recorder,
+                mender=self.mender,
+                ahead=ahead,
+                sequential=sequential,
+                clock=anyio.current_time,
+            )
+
+        self.result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+        self.winner = self.result.winner.id if self.result.winner else None
+
+    def seen(self) -> list[str]:
+        return [event.words for event in self.recorder.events if isinstance(event, FailureSeen)]
+
+    def ends(self) -> dict[str, str]:
+        return {event.candidate: event.end for event in self.recorder.events if isinstance(event, CandidateEnded)}
+
+
+def test_an_observed_failure_extends_the_tree_by_its_repair_from_the_checkpoint_before_the_step() -> None:
+    raced = Raced([entry("a", recipe("apt", "build"))], World({"build": ("gcc",)}), ahead=False)
+    assert raced.winner == "a+fix gcc"
+    assert raced.backend.ran == ["apt", "build", "fix gcc", "build", "check"]
+    assert raced.result.seconds == pytest.approx(10 + 10 + 1 + 10 + 10)
+    assert raced.ends() == {"a": "failed", "a+fix gcc": "committed"}
+    assert raced.seen() == ["the program gcc is missing"]
+
+
+def test_a_foreseen_failure_is_repaired_beside_the_running_step_and_the_seconds_are_gained() -> None:
+    raced = Raced([entry("a", recipe("apt", "build"))], World({"build": ("gcc",)}, tells=2.0))
+    assert raced.winner == "a+fix gcc"
+    assert raced.backend.ran == ["apt", "build", "fix gcc", "build", "check"]
+    assert raced.result.seconds == pytest.approx(10 + 2 + 1 + 10 + 10), "8 of 10 seconds are not waited for"
+
+
+def test_the_repair_of_a_prediction_and_of_the_observation_are_one_recipe() -> None:
+    raced = Raced([entry("a", recipe("build"))], World({"build": ("gcc",)}, tells=9.5))
+    assert raced.winner == "a+fix gcc"
+    assert [e.id for e in raced.result.tree.entries()] == ["a", "a+fix gcc"]
+    assert raced.backend.ran.count("fix gcc") == 1
+
+
+def test_a_wrong_prediction_costs_only_its_own_branch() -> None:
+    def world(command: str, files: Files) -> Behaviour:
+        if command == "build":
+            return Behaviour(seconds=10, says=((1.0, "FAIL gcc"),))
+        return Behaviour(seconds=30 if command == "fix gcc" else 1)
+
+    backend, recorder = FakeBackend(world), Recorder()
+
+    async def main() -> RaceResult:
+        return await race(
+            [entry("a", recipe("build"))],
+            backend,
+            ScriptWorkshop(backend),
+            slots=2,
+            reporter=recorder,
+            mender=ScriptMender(),
+            clock=anyio.current_time,
+        )
+
+    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    assert result.winner is not None
+    assert result.winner.id == "a"
+    assert result.seconds == pytest.approx(11.0)
+    assert result.tree.state("a+fix gcc") is RecipeState.CANCELLED
+    assert result.ends["a+fix gcc"] == "what it repairs did not fail"
+    assert backend.active == set()
+
+
+def test_a_chain_of_failures_is_repaired_one_after_the_other() -> None:
+    raced = Raced([entry("a", recipe("build"))], World({"build": ("gcc", "make", "pq")}), ahead=False)
+    assert raced.winner == "a+fix gcc+fix make+fix pq"
+    assert raced.backend.ran == ["build", "fix gcc", "build", "fix make", "build", "fix pq", "build", "check"]
+
+
+def test_what_fails_in_the_check_is_repaired_before_the_check() -> None:
+    raced = Raced([entry("a", recipe("build"))], World({"check": ("less",)}))
+    assert raced.winner == "a+fix less"
+    assert raced.backend.ran == ["build", "check", "fix less", "check"]
+
+
+def test_a_failure_that_shows_only_at_the_end_is_repaired_too() -> None:
+    raced = Raced([entry("a", recipe("build"))], World({"build": ("gcc",)}, tells=None))
+    assert raced.winner == "a+fix gcc"
+
+
+def test_rival_repairs_race_and_the_one_that_works_wins() -> None:
+    raced = Raced(
+        [entry("a", recipe("build"))],
+        World({"build": ("broken",)}),
+        mender=ScriptMender(rivals={"broken": 2}),
+        ahead=False,
+    )
+    assert raced.ends()["a+fix broken"] == "failed"
+    assert raced.winner is None, "the second way does not bring what is needed, and then nothing is left"
+
+
+def test_a_repair_that_changes_nothing_does_not_go_on_for_ever() -> None:
+    raced = Raced([entry("a", recipe("build"))], World({"build": ("broken",)}))
+    assert raced.winner is None
+    assert len(list(raced.result.tree.entries())) == 2
+
+
+def test_the_repairs_of_recipes_that_share_a_failing_step_share_it_as_well() -> None:
+    raced = Raced(
+        [entry("a", recipe("build", check="check a")), entry("b", recipe("build", check="check b"), order=1)],
+        World({"build": ("gcc",), "check a": ("never",)}),
+        ahead=False,
+        mender=ScriptMender(most=1),
+    )
+    assert raced.backend.ran.count("fix gcc") == 1
+    assert raced.backend.ran.count("build") == 2
+    assert raced.winner == "b+fix gcc"
+
+
+def test_sequential_mode_repairs_what_it_has_seen_before_it_tries_the_next_recipe() -> None:
+    raced = Raced(
+        [entry("a", recipe("build")), entry("b", recipe("other"), prior=0.1, order=1)],
+        World({"build": ("gcc",)}),
+        sequential=True,
+        slots=1,
+    )
+    assert raced.winner == "a+fix gcc"
+    assert "other" not in raced.backend.ran
+    assert raced.backend.ran == ["build", "fix gcc", "build", "check"]
+
+
+def test_trouble_of_the_network_is_tried_again_and_not_repaired() -> None:
+    tries = iter(("down", "up"))
+
+    def world(command: str, files: Files) -> Behaviour:
+        if command == "fetch" and next(tries) == "down":
+            return Behaviour(exit_code=1, seconds=1, says=((0.5, "NET"),))
+        return Behaviour(seconds=1)
+
+    from specbuild.failures import NetworkTrouble
+
+    class Reader:
+        def feed(self, line: str) -> list[NetworkTrouble]:
+            return [NetworkTrouble(host="example.org", evidence=line)] if line == "NET" else []
+
+        def finish(self) -> list[NetworkTrouble]:
+            return []
+
+    class Mender(ScriptMender):
+        def reader(self) -> Reader:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+            return Reader()
+
+    backend = FakeBackend(world)
+
+    async def main() -> RaceResult:
+        return await race(
+            [entry("a", recipe("fetch"))],
+            backend,
+            ScriptWorkshop(backend),
+            slots=2,
+            reporter=Recorder(),
+            mender=Mender(),
+            clock=anyio.current_time,
+        )
+
+    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    assert result.winner is not None
+    assert backend.ran == ["fetch", "fetch", "check"]
+
+
+names = st.sampled_from(["gcc", "make", "pq", "broken"])
+commands = st.sampled_from(["c1", "c2", "c3", "c4"])
+worlds = st.dictionaries(st.sampled_from(["c1", "c2", "c3", "c4", "check"]), st.lists(names, unique=True).map(tuple))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    paths=st.lists(st.lists(commands, min_size=1, max_size=4, unique=True), min_size=1, max_size=5),
+    world=worlds,
+    tells=st.sampled_from([None, 0.5, 5.0, 9.9]),
+    slots=st.integers(1, 5),
+    ahead=st.booleans(),
+    rivals=st.integers(1, 3),
+)
+def test_whatever_fails_no_step_runs_twice_at_one_node_and_the_end_is_reached(
+    paths: list[list[str]], world: dict[str, tuple[str, ...]], tells: float | None, slots: int, ahead: bool, rivals: int
+) -> None:
+    entries = [entry(f"r{n}", recipe(*path), prior=0.5 / (n + 1), order=100 * n) for n, path in enumerate(paths)]
+    mender = ScriptMender(rivals=dict.fromkeys(["gcc", "make", "pq", "broken"], rivals), most=3)
+    raced = Raced(entries, World(world, tells=tells), slots=slots, ahead=ahead, mender=mender)
+    whole = [done.key for done in raced.result.executions if done.outcome != "cancelled"]
+    assert len(whole) == len(set(whole)), "every edge came to its end once at the most"
+    assert raced.backend.open == 0
+    assert raced.backend.active == set()
+    tree = raced.result.tree
+    if raced.winner is None:
+        assert all(tree.state(e.id) is not RecipeState.LIVE for e in tree.entries())
+        assert not tree.running()
+    else:
+        assert all(tree.edge(key).state is EdgeState.DONE for key in tree.path(raced.winner))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    world=worlds,
+    tells=st.sampled_from([0.5, 9.9]),
+    paths=st.lists(st.lists(commands, min_size=1, max_size=3, unique=True), min_size=1, max_size=3),
+)
+def test_speculation_finds_a_winner_exactly_where_the_sequential_run_does(
+    world: dict[str, tuple[str, ...]], tells: float, paths: list[list[str]]
+) -> None:
+    entries = [entry(f"r{n}", recipe(*path), prior=0.5 / (n + 1), order=100 * n) for n, path in enumerate(paths)]
+    fast = Raced(entries, World(world, tells=tells), slots=4)
+    slow = Raced(entries, World(world, tells=tells), slots=1, sequential=True, ahead=False)
+    assert (fast.winner is None) == (slow.winner is None)
+    assert fast.winner is None or fast.result.seconds <= slow.result.seconds + 1e-6
