@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from specbuild.failures import Failure
+from specbuild.repairs import builds, distributions, running, standard, surroundings, system, toolchains
 from specbuild.repairs.contract import Case, Repair, Repairer
 
 MOST = 4
 """Rivals for one Failure: more share too little probability among them to be worth a fork."""
 
-REPAIRERS: dict[str, Repairer] = {}
+REPAIRERS: dict[str, Repairer] = {
+    "system": system.repair,
+    "toolchains": toolchains.repair,
+    "distributions": distributions.repair_distributions,
+    "builds": builds.repair_builds,
+    "standard": standard.repair_standard,
+    "surroundings": surroundings.repair_surroundings,
+    "running": running.repair_running,
+}
 """By family; all are asked."""
 
 
