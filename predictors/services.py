@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from specbuild.failures import Failure, ServiceNeeded, Weight
+from collections.abc import Callable
+from typing import Literal
+
+from specbuild.failures import Failure, ServiceNeeded, ServiceUnprepared, Weight
 from specbuild.predictors.phrases import LED, OUTCOME, RAISED
 from specbuild.predictors.signature import always, signature
 
@@ -31,6 +34,8 @@ _PORTS = {
 
 _MYSQL = RAISED + r"(?:\(\d{1,5}, )?['\"]?Can't connect to "
 
+_MYSQL_RAISED = RAISED + r"(?:Error: )?(?:\(?\d{4}(?:, | \(\w{5}\): ))?['\"]?(?:ER_[A-Z_]{1,40}: )?"
+
 
 def _at(evidence: str, host: str = "", port: str = "") -> Failure:
     address = f"{host}:{port}" if port else host
@@ -48,11 +53,166 @@ def _postgresql(evidence: str, host: str = "", port: str = "", socket: str = "")
     return ServiceNeeded(service="postgresql", address=address, evidence=evidence)
 
 
+def _mysql_lacks(lacks: Literal["database", "login"]) -> Callable[..., Failure]:
+    def make(evidence: str, name: str) -> Failure:
+        return ServiceUnprepared(service="mysql", lacks=lacks, name=name, evidence=evidence)
+
+    return make
+
+
+def _extension(evidence: str, name: str = "", file: str = "") -> Failure:
+    return ServiceUnprepared(service="postgresql", lacks="extension", name=name or file, evidence=evidence)
+
+
 def _named(service: str, host: str, port: str, evidence: str) -> Failure:
     return ServiceNeeded(service=service.lower(), address=f"{host}:{port}", evidence=evidence)
 
 
+def _place(host: str, port: str, socket: str) -> str:
+    return socket or (f"{host}:{port}" if port else host)
+
+
+def _postgresql_lacks(lacks: Literal["database", "login"]) -> Callable[..., Failure]:
+    def make(evidence: str, name: str, host: str = "", port: str = "", socket: str = "") -> Failure:
+        address = _place(host, port, socket)
+        return ServiceUnprepared(service="postgresql", lacks=lacks, name=name, address=address, evidence=evidence)
+
+    return make
+
+
+_PG_SERVER = (
+    r"(?:.{0,40}?connection to server (?:at \"(?P<host>[^\"]{1,80})\"(?: \([^)]{1,60}\))?, port (?P<port>\d{2,5})"
+    r"|on socket \"(?P<socket>[^\"]{1,100})\") failed: )?"
+)
+"""libpq says since 14 where it asked."""
+
+_UNPREPARED = (
+    signature(
+        '" does not exist',
+        RAISED + _PG_SERVER + r"FATAL: {1,2}database \"(?P<name>[^\"]{1,63})\" does not exist",
+        _postgresql_lacks("database"),
+        (
+            'psql: error: connection to server on socket "/r/.s.PGSQL.1" failed: FATAL:  database "x" does not exist',
+            ServiceUnprepared(service="postgresql", lacks="database", name="x", address="/r/.s.PGSQL.1"),
+        ),
+        (
+            'x.Error: connection to server at "h" (127.0.0.1), port 5433 failed: FATAL:  database "x" does not exist',
+            ServiceUnprepared(service="postgresql", lacks="database", name="x", address="h:5433"),
+        ),
+        (
+            'psycopg2.OperationalError: FATAL:  database "old" does not exist',
+            ServiceUnprepared(service="postgresql", lacks="database", name="old"),
+        ),
+        near=('psycopg2.errors.UndefinedTable: relation "app_test" does not exist',),
+    ),
+    signature(
+        '" does not exist',
+        RAISED + _PG_SERVER + r"FATAL: {1,2}role \"(?P<name>[^\"]{1,63})\" does not exist",
+        _postgresql_lacks("login"),
+        (
+            'psycopg2.Error: connection to server at "h", port 5432 failed: FATAL:  role "app" does not exist',
+            ServiceUnprepared(service="postgresql", lacks="login", name="app", address="h:5432"),
+        ),
+        near=('psycopg2.errors.UndefinedObject: role "reader" does not exist',),
+    ),
+    signature(
+        "authentication failed for user",
+        RAISED + _PG_SERVER + r"(?:FATAL: {1,2})?(?:password|[Pp]eer|Ident) authentication failed for user "
+        r"\"(?P<name>[^\"]{1,63})\"",
+        _postgresql_lacks("login"),
+        (
+            'asyncpg.exceptions.InvalidPasswordError: password authentication failed for user "app"',
+            ServiceUnprepared(service="postgresql", lacks="login", name="app"),
+        ),
+        (
+            'x: error: connection to server on socket "/r/s" failed: FATAL:  Peer authentication failed for user "app"',
+            ServiceUnprepared(service="postgresql", lacks="login", name="app", address="/r/s"),
+        ),
+    ),
+    signature(
+        '" does not exist',
+        OUTCOME
+        + r"(?:asyncpg\.exceptions\.InvalidCatalogNameError|error): database \"(?P<name>[^\"]{1,63})\" does not",
+        _postgresql_lacks("database"),
+        (
+            'asyncpg.exceptions.InvalidCatalogNameError: database "app" does not exist',
+            ServiceUnprepared(service="postgresql", lacks="database", name="app"),
+        ),
+        (
+            'error: database "shop_test" does not exist',
+            ServiceUnprepared(service="postgresql", lacks="database", name="shop_test"),
+        ),
+        near=('psycopg2.errors.InvalidCatalogName: database "to_be_dropped" does not exist',),
+    ),
+    signature(
+        ("not open extension control file", '" is not available'),
+        RAISED
+        + r"(?:ERROR: {1,2})?(?:could not open extension control file \"[^\"]{1,200}/(?P<file>[\w-]{1,60})\.control\""
+        r"|extension \"(?P<name>[\w-]{1,60})\" is not available)",
+        _extension,
+        (
+            'psycopg2.errors.FeatureNotSupported: extension "postgis" is not available',
+            ServiceUnprepared(service="postgresql", lacks="extension", name="postgis"),
+        ),
+        (
+            'psycopg2.errors.UndefinedFile: could not open extension control file "/u/e/vector.control": No such',
+            ServiceUnprepared(service="postgresql", lacks="extension", name="vector"),
+        ),
+        near=('psycopg2.errors.DuplicateObject: extension "hstore" already exists, but not found',),
+    ),
+    signature(
+        "not translate host name",
+        RAISED + r"could not translate host name \"(?P<host>[^\"]{1,80})\" to address",
+        _postgresql,
+        (
+            'psycopg2.OperationalError: could not translate host name "db" to address: Name or service not known',
+            ServiceNeeded(service="postgresql", address="db"),
+        ),
+    ),
+    signature(
+        "Unknown database '",
+        _MYSQL_RAISED + r"Unknown database '(?P<name>[^']{1,64})'",
+        _mysql_lacks("database"),
+        (
+            "MySQLdb.OperationalError: (1049, \"Unknown database 'test'\")",
+            ServiceUnprepared(service="mysql", lacks="database", name="test"),
+        ),
+        (
+            "Error: ER_BAD_DB_ERROR: Unknown database 'shop'",
+            ServiceUnprepared(service="mysql", lacks="database", name="shop"),
+        ),
+    ),
+    signature(
+        "Access denied for user '",
+        _MYSQL_RAISED + r"Access denied for user '(?P<name>[^']{1,80})'@'",
+        _mysql_lacks("login"),
+        (
+            "MySQLdb.OperationalError: (1045, \"Access denied for user 'app'@'localhost' (using password: NO)\")",
+            ServiceUnprepared(service="mysql", lacks="login", name="app"),
+        ),
+        (
+            "pymysql.err.OperationalError: (1044, \"Access denied for user 'app'@'localhost' to database 'shop'\")",
+            ServiceUnprepared(service="mysql", lacks="login", name="app"),
+        ),
+        (
+            "mysql.connector.errors.ProgrammingError: 1045 (28000): Access denied for user 'root'@'localhost' (using",
+            ServiceUnprepared(service="mysql", lacks="login", name="root"),
+        ),
+    ),
+    signature(
+        "Unknown MySQL server host",
+        _MYSQL_RAISED + r"Unknown (?:MySQL )?server host '(?P<address>[^']{1,80})'",
+        _mysql,
+        (
+            "MySQLdb.OperationalError: (2005, \"Unknown MySQL server host 'db' (-2)\")",
+            ServiceNeeded(service="mysql", address="db"),
+        ),
+    ),
+)
+"""What servers say that are there and lack something: first, since clients put `connection failed` before it."""
+
 SIGNATURES = (
+    *_UNPREPARED,
     signature(
         "Error ",
         RAISED + r"Error (?:-?\d{1,4}) connecting (?:to )?(?P<host>[\w.-]{1,80}):(?P<port>\d{2,5})\.",

@@ -417,6 +417,20 @@ class ServiceNeeded(_Failure):
     """`host:port` or the path of a socket."""
 
 
+class ServiceUnprepared(_Failure):
+    """A server answers, and lacks what the client asks it for."""
+
+    words = "{service} has no {lacks} {name}"
+    kind: Literal["service-unprepared"] = "service-unprepared"
+    service: str
+    """As in `ServiceNeeded`."""
+    lacks: Literal["database", "login", "extension"]
+    """`login`: a user that is not there, or one that is not believed."""
+    name: str
+    address: str = ""
+    """Of the server, where the client said it: `host:port` or the path of a socket."""
+
+
 class SettingNeeded(_Failure):
     """An environment variable must be set."""
 
@@ -589,6 +603,7 @@ Failure = Annotated[
     | StageFailed
     | CompilerFailed
     | ServiceNeeded
+    | ServiceUnprepared
     | SettingNeeded
     | VersionControlNeeded
     | PrivilegeNeeded

@@ -6,6 +6,7 @@ result, so two strategies that propose the same commands propose the same Recipe
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from functools import cached_property
 
@@ -124,9 +125,13 @@ class Check(Frozen):
 
 
 def with_services(services: tuple[tuple[str, str], ...], run: str) -> str:
-    """A shell command that starts the services and then runs `run`; it fails at once if one of them does not start."""
+    """A shell command that starts the services and then runs `run`; it fails at once if one of them does not start.
+
+    Each has a shell of its own: before `||` a subshell would go on after an error.
+    """
     started = "".join(
-        f"(\n{script.strip()}\n) || {{ echo 'specbuild: the service {name} did not start' >&2; exit 1; }}\n"
+        f"/bin/sh -eu -c {shlex.quote(script.strip())} || "
+        f"{{ echo 'specbuild: the service {name} did not start' >&2; exit 1; }}\n"
         for name, script in services
     )
     return started + run

@@ -51,6 +51,9 @@ class StartService(Frozen):
     name: str
     script: str
     """Shell lines (`sh -eu`), run as root in the sandbox; they return once the server answers."""
+    alone: bool = True
+    """Whether the Check runs without the network from then on: with it, the ports are those of the machine, where
+    rivals start servers of the same kind and the user may have one."""
 
 
 class MoveToBase(Frozen):
@@ -130,7 +133,9 @@ def _replace(edit: ReplaceWork, placed: Placed) -> Recipe:
 
 def _start(edit: StartService, recipe: Recipe) -> Recipe:
     scripts = dict(recipe.check.services) | {edit.name: edit.script}
-    return _with(recipe, check=recipe.check.model_copy(update={"services": tuple(sorted(scripts.items()))}))
+    step = recipe.check.step.model_copy(update={"network": recipe.check.step.network and not edit.alone})
+    check = recipe.check.model_copy(update={"services": tuple(sorted(scripts.items())), "step": step})
+    return _with(recipe, check=check)
 
 
 def _first(placed: Placed, kind: StepKind | None) -> int:

@@ -55,6 +55,8 @@ class Service(Frozen):
 
     name: str
     image: str
+    env: tuple[tuple[str, str], ...] = ()
+    """What the server itself is told: `POSTGRES_DB` and the like."""
     evidence: Evidence
 
 

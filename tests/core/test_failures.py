@@ -7,7 +7,14 @@ import pytest
 from specbuild.failures import FAILURE, Failure, Infrastructure, MissingHeader, MissingModule, Weight
 
 KINDS: list[Any] = list(get_args(get_args(Failure)[0]))
-FILLERS = {"language": "python", "when": "link", "direction": "too-old", "seconds": "3", "user": "root"}
+FILLERS = {
+    "language": "python",
+    "when": "link",
+    "direction": "too-old",
+    "seconds": "3",
+    "user": "root",
+    "lacks": "login",
+}
 CHOICES = {"problem": ("stale", "no-manifest"), "need": ("tags",), "role": ("submodule",)}
 
 

@@ -74,7 +74,8 @@ class _Job:
                 continue
             text = _filled(image, values)
             if number:
-                self.job.add_service(text.split("/")[-1].split(":")[0], text, image.line)
+                env = mapping(item).get("environment")
+                self.job.add_service(text.split("/")[-1].split(":")[0], text, image.line, env)
             else:
                 self.job.image = text
                 self.job.add_python(python_of_image(text))

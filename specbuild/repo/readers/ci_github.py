@@ -123,7 +123,9 @@ class _Job:
             image = mapping(spec).get("image")
             if isinstance(image, Str) and image:
                 evidence = self.tree.evidence(self.file, image.line)
-                result.append(Service(name=str(name), image=expand(image, context), evidence=evidence))
+                env = mapping(mapping(spec).get("env"))
+                told = tuple((str(key), expand(value, context)) for key, value in env.items() if isinstance(value, Str))
+                result.append(Service(name=str(name), image=expand(image, context), env=told, evidence=evidence))
         return tuple(result)
 
     def _setup_versions(self, steps: list[Mapping], context: Context) -> list[str]:

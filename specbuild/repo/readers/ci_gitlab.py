@@ -71,7 +71,8 @@ def _job(tree: Tree, config: Mapping, name: str, node: Mapping) -> JobDraft:
     for service in sequence(job.get("services", default.get("services", config.get("services")))):
         text = service.get("name") if isinstance(service, Mapping) else service
         if isinstance(text, Str):
-            draft.add_service(text.split("/")[-1].split(":")[0], fill(text, values), text.line)
+            env = service.get("variables") if isinstance(service, Mapping) else None
+            draft.add_service(text.split("/")[-1].split(":")[0], fill(text, values), text.line, env)
     draft.script(job.get("before_script", default.get("before_script", config.get("before_script"))), values=values)
     draft.script(job.get("script"), values=values)
     return draft

@@ -44,8 +44,11 @@ class JobDraft:
         if version and version not in self.pythons:
             self.pythons.append(version)
 
-    def add_service(self, name: str, image: str, line: int) -> None:
-        self.services.append(Service(name=name, image=image, evidence=self.evidence(line)))
+    def add_service(self, name: str, image: str, line: int, env: object = None) -> None:
+        """Add a server; `env` is the mapping of what it is told."""
+        items = env.items() if isinstance(env, Mapping) else ()
+        told = tuple((str(key), str(value)) for key, value in items if isinstance(value, Str))
+        self.services.append(Service(name=name, image=image, env=told, evidence=self.evidence(line)))
 
     def evidence(self, line: int | None) -> Evidence:
         return self.tree.evidence(self.file, line or None)
