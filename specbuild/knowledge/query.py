@@ -273,13 +273,16 @@ def _like(db: sqlite3.Connection, kind: PathKind, name: str) -> list[_Row]:
     """Owners of what is named nearly so, where nothing is named exactly so.
 
     Of programs `name-1.16` and the like, which alternatives make into `name` (`aclocal`, `lua`); of shared libraries
-    whatever version there is, of the file's name as well as of its stem (`enchant` → `libenchant-2.so.2`).
+    whatever version there is, of the file's name as well as of its stem (`enchant` → `libenchant-2.so.2`); of
+    namespaces of introspection (`Gtk`) every version.
     """
     if kind is PathKind.PROGRAM:
         start, form = name, re.compile(re.escape(name) + r"-?\d[\d.]*")
     elif kind is PathKind.SHARED_LIBRARY and not re.search(r"\.so\.\d", name):
         stem = name.removeprefix("lib").removesuffix(".so")
         start, form = f"lib{stem}", re.compile(rf"lib{re.escape(stem)}(-\d[\d.]*)?\.so\.\d+")
+    elif kind is PathKind.TYPELIB and "-" not in name:
+        start, form = f"{name}-", re.compile(rf"{re.escape(name)}-\d+(?:\.\d+)*")
     else:
         return []
     query = "SELECT DISTINCT name FROM paths WHERE kind = ? AND name >= ? AND name < ?"

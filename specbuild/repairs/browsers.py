@@ -17,7 +17,7 @@ _CHROMIUM_ENV = (
 )
 _FIREFOX = ("firefox-esr",)
 _FIREFOX_ENV = (("FIREFOX_BIN", "/usr/bin/firefox-esr"),)
-_BROWSERS = {
+_BROWSERS: dict[str, tuple[str, ...]] = {
     "chrome": _CHROMIUM,
     "chromium": _CHROMIUM,
     "puppeteer": _CHROMIUM,
@@ -38,14 +38,14 @@ echo 'CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox"' > /etc/chromium.d/container
 
 def browser(name: str, case: Case) -> Iterator[Repair]:
     """Repairs for tests that find no browser; none once it is installed."""
-    packages = _BROWSERS.get(name, ())
-    if not apt.missing(packages, case):
+    packages = _BROWSERS.get(name)
+    if packages is None or not apt.missing(packages, case):
         return
     edits: tuple[Edit, ...] = (SetVariables(env=_FIREFOX_ENV, kept=True),)
     if packages is _CHROMIUM:
         title = "let Chromium run as root"
         step = Step(kind=StepKind.SYSTEM, run=_NO_SANDBOX, title=title, cwd="/", network=False)
         edits = (InsertSteps(steps=(step,)), SetVariables(env=_CHROMIUM_ENV, kept=True))
-    why = f"{packages[0]} is {case.release}'s browser for what drives {name}"
+    why = f"{' and '.join(packages)} of {case.release} are for what drives {name}"
     probability = _OWN_BUILDS if name == "playwright" else _DRIVEN
     yield from apt.install(packages, case, why=why, probability=probability, source="rule", then=edits)
