@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from specbuild.failures import Failure
-from specbuild.repairs import builds, distributions, running, standard, surroundings, system, toolchains
+from specbuild.repairs import (
+    builds,
+    distributions,
+    interpreter,
+    running,
+    services,
+    standard,
+    surroundings,
+    system,
+    toolchains,
+    versions,
+)
 from specbuild.repairs.contract import Case, Repair, Repairer
 
 MOST = 4
@@ -12,6 +23,9 @@ MOST = 4
 REPAIRERS: dict[str, Repairer] = {
     "system": system.repair,
     "toolchains": toolchains.repair,
+    "interpreter": interpreter.repair,
+    "versions": versions.repair,
+    "services": services.repair,
     "distributions": distributions.repair_distributions,
     "builds": builds.repair_builds,
     "standard": standard.repair_standard,
