@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from packaging.specifiers import SpecifierSet
-
 from specbuild.failures import UnsatisfiableResolution, VersionOutOfRange
 from specbuild.knowledge.releases import Release
 from specbuild.predictors.foresee import chances
 from specbuild.predictors.foresee.contract import Foreseen
-from specbuild.predictors.foresee.resolution import Chosen
+from specbuild.predictors.foresee.resolution import Chosen, Resolution
 from specbuild.predictors.foresee.target import Target
 from specbuild.predictors.foresee.view import View
 from specbuild.recipe import StepKind
@@ -21,9 +19,16 @@ def foresee(view: View) -> Iterable[Foreseen]:
     if view.target is None:
         return
     yield from _own(view, view.target)
-    for chosen in view.resolution:
-        if chosen.release is None:
-            yield _refused(view, view.target, chosen)
+    for resolution in (view.resolution, view.builds):
+        for chosen in resolution:
+            if chosen.release is None and not _avoidable(chosen, resolution):
+                yield _refused(view, view.target, chosen)
+
+
+def _avoidable(chosen: Chosen, resolution: Resolution) -> bool:
+    """Whether a resolver may settle for another release of what asks for it."""
+    asker = resolution.chosen.get(chosen.wanted.asked_by)
+    return asker is not None and not asker.pinned
 
 
 def _own(view: View, target: Target) -> Iterator[Foreseen]:
@@ -72,8 +77,3 @@ def _why(chosen: Chosen, bounded: list[Release]) -> str:
     undated = all(file.uploaded is None for one in bounded for file in one.files)
     reason = "its files have no upload dates" if undated else "they came later"
     return f"has no release before {until.date().isoformat()}: {reason}"
-
-
-def admits(specifier: SpecifierSet, version: str) -> bool:
-    """Whether a specifier leaves room for a release, or for later ones."""
-    return specifier.contains(version, prereleases=True) or specifier.contains("99999", prereleases=True)

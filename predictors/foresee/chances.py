@@ -5,7 +5,7 @@ They are the odds that a Recipe shows the Failure, given what the rule that uses
 
 from __future__ import annotations
 
-LEAST = 0.05
+LEAST = 0.08
 """What is less likely is not told."""
 
 SOURCE_WITHOUT_COMPILER = 0.9
@@ -32,6 +32,16 @@ OWN_COMPILER = 0.92
 
 OWN_OPTIONAL = 0.35
 """The same where the project says that the code can be left out; set-up scripts stumble over their own fallback."""
+
+OWN_OPTIONAL_LIBRARIES = 0.5
+"""Libraries of code that seems optional: set-up scripts that only choose among kinds of builds look the same."""
+
+UNDECLARED_NUMPY = 0.6
+"""A set-up script with compiled code, without declared build requirements, which Debian builds with numpy: its headers
+are needed whatever was compiled beforehand."""
+
+UNDECLARED_CYTHON = 0.2
+"""The same with Cython: most sdists hold the C code that it made."""
 
 OWN_LIBRARIES = 0.8
 """Debian builds the project with libraries that the Recipe does not have."""
@@ -72,3 +82,4 @@ ONE_YEAR = 0.5
 younger sources were adapted. Halves with each year less, up to `OLD` for older ones."""
 
 OLD = 0.95
+"""Share of breaks that show in sources of two years and more before the break."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from specbuild.failures import MissingCommand, MissingDevelopmentFiles, MissingLibrary, MissingToolchain
+from specbuild.failures import (
+    MissingBuildDependency,
+    MissingCommand,
+    MissingDevelopmentFiles,
+    MissingLibrary,
+    MissingToolchain,
+)
 from specbuild.predictors.foresee import chances, compilers
 from specbuild.predictors.foresee.compilers import Language
 from specbuild.predictors.foresee.contract import Foreseen
@@ -21,6 +27,13 @@ _PROGRAMS = {"swig": "swig", "flex": "flex", "bison": "bison", "cmake": "cmake",
 
 _FROM_INDEX = frozenset({"cmake", "ninja", "swig"})
 """Programs that builds may as well require from the package index."""
+
+
+_BUILD_MODULES = (
+    ("python3-numpy", "numpy", chances.UNDECLARED_NUMPY),
+    ("cython3", "Cython", chances.UNDECLARED_CYTHON),
+)
+"""Debian package, module, and how likely a set-up script wants it where nothing is declared."""
 
 
 def foresee(view: View) -> Iterable[Foreseen]:
@@ -76,7 +89,7 @@ def _from_debian(view: View) -> Iterator[Foreseen]:
     missing = view.missing(needs.libraries)
     if missing and (extensions or compilers.by_debian(needs)):
         required = any(not one.optional for one in extensions) or not extensions
-        chance = chances.OWN_LIBRARIES if required else chances.OWN_OPTIONAL
+        chance = chances.OWN_LIBRARIES if required else chances.OWN_OPTIONAL_LIBRARIES
         some = chances.NOT_ALL_LIBRARIES if len(missing) < len(linked(needs.libraries)) else 1.0
         yield Foreseen(
             failure=MissingDevelopmentFiles(name=view.own_name),
@@ -85,6 +98,7 @@ def _from_debian(view: View) -> Iterator[Foreseen]:
             why=f"{by_debian} {', '.join(missing)}",
             evidence=tuple(one.evidence for one in extensions[:3]),
         )
+    yield from _undeclared(view, needs.packages, by_debian)
     if not extensions:
         yield from _loaded(view, needs.packages, by_debian)
     required_names = {fact.value.lower() for fact in view.facts.build_requires}
@@ -97,6 +111,21 @@ def _from_debian(view: View) -> Iterator[Foreseen]:
                 probability=chances.OWN_TOOLS,
                 at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
                 why=f"{by_debian} {package}",
+            )
+
+
+def _undeclared(view: View, packages: Iterable[str], by_debian: str) -> Iterator[Foreseen]:
+    """Modules that a set-up script imports without having a place to say so, as it was before PEP 518."""
+    compiled = any(not one.optional for one in view.facts.extensions)
+    if view.facts.build_requires or not compiled or not view.contents.isolated:
+        return
+    for package, module, chance in _BUILD_MODULES:
+        if package in packages:
+            yield Foreseen(
+                failure=MissingBuildDependency(module=module, of=view.own_name),
+                probability=chance,
+                at=view.first(StepKind.BUILD),
+                why=f"{by_debian} {package}, and the project declares no build requirements",
             )
 
 

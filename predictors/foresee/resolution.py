@@ -18,7 +18,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from specbuild.knowledge.releases import Release
-from specbuild.predictors.foresee.contents import Contents, Policy
+from specbuild.predictors.foresee.contents import Contents, Policy, Root
 from specbuild.predictors.foresee.contract import Releases
 from specbuild.predictors.foresee.target import Target
 from specbuild.recipe import StepKind
@@ -90,8 +90,8 @@ class Resolution:
         return iter(tuple(self.chosen.values()))
 
 
-async def resolve(contents: Contents, target: Target, index: Releases, into: Resolution) -> None:
-    """Fill `into`, level by level: whoever stops this early has what was found until then."""
+async def resolve(roots: Iterable[Root], contents: Contents, target: Target, index: Releases, into: Resolution) -> None:
+    """Fill `into` with what is installed for the roots, level by level: stopped early, it has what was found by then."""
     budget = _Budget(index)
     level = _merged(
         Wanted(
@@ -102,7 +102,7 @@ async def resolve(contents: Contents, target: Target, index: Releases, into: Res
             frozenset(root.requirement.extras),
             url=root.requirement.url is not None,
         )
-        for root in contents.roots
+        for root in roots
         if target.applies(root.requirement)
     )
     for depth in range(DEPTH + 1):

@@ -21,7 +21,7 @@ def foresee(view: View) -> Iterable[Foreseen]:
     """Compilers and libraries that are missing for what will be built from source."""
     if not view.bare:
         return
-    for chosen in view.resolution:
+    for chosen in (*view.resolution, *view.builds):
         if chosen.built and chosen.wanted.name != view.own_name:
             yield from _of(view, chosen)
 

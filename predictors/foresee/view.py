@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from specbuild.errors import StoreError
 from specbuild.knowledge.kinds import BuildNeeds, Ecosystem
-from specbuild.predictors.foresee.contents import Contents, contents_of
+from specbuild.predictors.foresee.contents import Contents, Root, contents_of
 from specbuild.predictors.foresee.contract import Outlook
 from specbuild.predictors.foresee.resolution import Resolution, resolve
 from specbuild.predictors.foresee.target import Target
@@ -38,6 +38,9 @@ class View:
     contents: Contents
     target: Target | None
     resolution: Resolution
+    """Of what is installed."""
+    builds: Resolution
+    """Of what the project itself is built with."""
 
     @property
     def facts(self) -> Facts:
@@ -83,11 +86,35 @@ async def look(outlook: Outlook) -> View:
     """Ask the index, for `DEADLINE` at most, about all that the Recipe installs."""
     contents = contents_of(outlook.candidate.recipe, outlook.facts)
     target = Target.of(outlook.candidate.recipe.base)
-    resolution = Resolution()
+    view = View(outlook, contents, target, Resolution(), Resolution())
     if target is not None:
         with anyio.move_on_after(DEADLINE):
-            await resolve(contents, target, outlook.index, resolution)
-    return View(outlook, contents, target, resolution)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(resolve, _installed_roots(view), contents, target, outlook.index, view.resolution)
+                tasks.start_soon(resolve, _build_roots(view), contents, target, outlook.index, view.builds)
+    return view
+
+
+def _installed_roots(view: View) -> tuple[Root, ...]:
+    """What is asked of the index; what the distribution's own packages bring is there already."""
+    return tuple(root for root in view.contents.roots if not view.has(*_debian_names(root.name)))
+
+
+def _debian_names(name: str) -> tuple[str, ...]:
+    """Names of the Debian package of a distribution, by Debian's Python policy and by its habit."""
+    short = name.removeprefix("python-").removeprefix("py")
+    return f"python3-{name}", f"python3-{name.removeprefix('python-')}", f"python3-{short}"
+
+
+def _build_roots(view: View) -> tuple[Root, ...]:
+    """What the project is built with; of a project that does not say, what installers take for it (PEP 517)."""
+    policy, facts = view.contents.project, view.facts
+    if policy is None or facts.build_backend is None:
+        return ()
+    declared = [fact.value for fact in facts.build_requires]
+    if not declared and facts.build_backend.value.startswith("setuptools"):
+        declared = ["setuptools"]
+    return tuple(Root(Requirement(text), policy, view.first(StepKind.BUILD)) for text in declared if _name(text))
 
 
 def linked(packages: Iterable[str]) -> tuple[str, ...]:
