@@ -34,11 +34,13 @@ class Fetched:
 class Archive:
     """One release on one mirror."""
 
-    def __init__(self, client: Client, mirror: str, release: str, architecture: str) -> None:
-        """`mirror` is the address of an archive, as in sources.list."""
+    def __init__(self, client: Client, mirror: str, release: str, architecture: str, *, suite: str = "") -> None:
+        """`mirror` is the address of an archive, as in sources.list; `suite` another name of the release (`stable`)."""
         self._client = client
         self._mirror = mirror.rstrip("/")
-        self._root = f"{self._mirror}/dists/{release}"
+        self._release = release
+        self._suite = suite or release
+        self._root = f"{self._mirror}/dists/{self._suite}"
         self._architecture = architecture
 
     async def release_file(self) -> ReleaseFile:
@@ -49,7 +51,10 @@ class Archive:
             if error.status not in _GONE:
                 raise
             answer = await self._client.get(f"{self._root}/Release")
-        return read_release_file(answer.body.decode("utf-8", errors="replace"))
+        found = read_release_file(answer.body.decode("utf-8", errors="replace"))
+        if self._suite != self._release and found.codename != self._release:
+            raise DownloadError(f"{without_credentials(self._root)} is of {found.codename or '?'}, not {self._release}")
+        return found
 
     def wanted(self, release: ReleaseFile) -> tuple[str, ...]:
         """The paths of the indexes that are read; that of all architectures is apart since bullseye."""

@@ -17,7 +17,8 @@ import anyio.to_thread
 from filelock import FileLock, Timeout
 
 from specbuild.bases.apt_sources import debian_mirrors, host_sources
-from specbuild.errors import ConfigError, DownloadError, TransientError
+from specbuild.bases.releases import ALIASES
+from specbuild.errors import ConfigError, DownloadError, IntegrityError, OversizeError, TransientError
 from specbuild.http import Client
 from specbuild.knowledge.archive import Archive
 from specbuild.knowledge.index_file import write_index
@@ -91,13 +92,32 @@ class Refresher:
     async def _renew(self, release: str, target: Path) -> None:
         try:
             async with Client() as client:
-                await self._make(Archive(client, self._mirror, release, self._architecture), target)
+                await self._make_of_any(client, release, target)
         except (TransientError, DownloadError) as error:
             if not await anyio.Path(target).is_file():
                 raise
             later = time.time() - max(0.0, self._max_age - PAUSE)
             os.utime(target, (later, later))
             self._notify(f"the old package index of {release} is used: a newer one failed ({error.message})")
+
+    async def _make_of_any(self, client: Client, release: str, target: Path) -> None:
+        """Under the release's own name, or where what lies there does not fit together, under its suite's.
+
+        A cache keeps what it has fetched of each name for itself: the older of two states may be the whole one.
+        """
+        damaged: DownloadError | None = None
+        for suite in (release, *(alias for alias, name in ALIASES.items() if name == release)):
+            archive = Archive(client, self._mirror, release, self._architecture, suite=suite)
+            try:
+                await self._make(archive, target)
+            except (IntegrityError, OversizeError) as error:
+                damaged = damaged or error
+            except (DownloadError, TransientError) as error:
+                raise (damaged or error) from error
+            else:
+                return
+        if damaged:
+            raise damaged
 
     async def _make(self, archive: Archive, target: Path) -> None:
         found = await archive.release_file()

@@ -32,6 +32,7 @@ class ReleaseFile:
     """Path → sha256 and size in bytes."""
     by_hash: bool
     date: str
+    codename: str = ""
 
     def find(self, path: str) -> Iterator[Listed]:
         """The forms in which the index `path` can be had, best first; none if the archive has no such index."""
@@ -61,4 +62,5 @@ def read_release_file(text: str) -> ReleaseFile:
         raise DownloadError(
             "the archive's Release file lists no indexes", hint="check the address of the Debian mirror"
         )
-    return ReleaseFile(sums, fields.get("Acquire-By-Hash", "").lower() == "yes", fields.get("Date", ""))
+    by_hash = fields.get("Acquire-By-Hash", "").lower() == "yes"
+    return ReleaseFile(sums, by_hash, fields.get("Date", ""), fields.get("Codename", ""))

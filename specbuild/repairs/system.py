@@ -20,7 +20,7 @@ from specbuild.failures import (
     MissingPkgConfig,
     MissingTimezone,
 )
-from specbuild.knowledge.kinds import PathKind
+from specbuild.knowledge.kinds import Ecosystem, PathKind
 from specbuild.knowledge.paths import classify
 from specbuild.recipe import StepKind
 from specbuild.repairs import apt, browsers, needs, toolchains
@@ -109,6 +109,7 @@ def _library(failure: MissingLibrary, case: Case) -> Iterator[Repair]:
         # Who loads a library for a build looks for its headers next.
         dev = shares(case, PathKind.LINK_LIBRARY, stem)
         yield from owned(case, dev, what=f"the library {stem}", builds=True)
+        built = bool(dev)
     found = _loadable(failure.library, case)
     factor = FOUND * (0.5 if built else 1.0)
     yield from owned(case, found, what=f"the library {failure.library}", builds=False, probability=factor)
@@ -216,6 +217,10 @@ def _macro_files(macro: str) -> Iterator[str]:
 
 def _development(name: str, case: Case) -> Iterator[Repair]:
     names = case.knowledge.development(name, release=case.release)
+    built = None if names else case.knowledge.build_needs(Ecosystem.PYTHON, name, release=case.release)
+    if built:  # foresight calls what a distribution is built with by the distribution's name
+        yield from needs.together(case, built, (), why=f"{name} is built from source")
+        return
     weights = [4.0**-place for place in range(len(names))]
     found = [Share(package, part / sum(weights)) for package, part in zip(names, weights, strict=True)]
     what = f"the development files of {name}"

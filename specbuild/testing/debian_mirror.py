@@ -23,8 +23,11 @@ def archive_routes(
     pydist: str = "",
     by_hash: bool = True,
     date: str = DATE,
+    codename: str = "",
 ) -> dict[str, Answer]:
     """Path → answer. `contents` is the text of `Contents-amd64`; None for `contents_all` leaves that index out.
+
+    `release` is the name below `dists`, `codename` what the Release file says.
 
     With `pydist`, the archive has a source package dh-python with that list of distributions.
     """
@@ -42,16 +45,18 @@ def archive_routes(
         if by_hash:
             folder = path.rpartition("/")[0]
             routes[f"/dists/{release}/{folder}/by-hash/SHA256/{_sha256(body)}"] = Answer(body)
-    routes[f"/dists/{release}/InRelease"] = Answer(release_text(indexes, by_hash=by_hash, date=date).encode())
+    routes[f"/dists/{release}/InRelease"] = Answer(
+        release_text(indexes, by_hash=by_hash, date=date, codename=codename or release).encode()
+    )
     return routes
 
 
-def release_text(indexes: Mapping[str, bytes], *, by_hash: bool = True, date: str = DATE) -> str:
+def release_text(indexes: Mapping[str, bytes], *, by_hash: bool = True, date: str = DATE, codename: str = "") -> str:
     """An InRelease file (its signature is none) of these indexes."""
     sums = "".join(f" {_sha256(body)} {len(body)} {path}\n" for path, body in indexes.items())
     return (
         "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nOrigin: Debian\n"
-        f"Date: {date}\nAcquire-By-Hash: {'yes' if by_hash else 'no'}\n"
+        f"Codename: {codename}\nDate: {date}\nAcquire-By-Hash: {'yes' if by_hash else 'no'}\n"
         f"MD5Sum:\n 0123 1 main/Contents-amd64.gz\nSHA256:\n{sums}"
         "-----BEGIN PGP SIGNATURE-----\n\nnone\n-----END PGP SIGNATURE-----\n"
     )

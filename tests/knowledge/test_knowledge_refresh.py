@@ -124,6 +124,27 @@ async def test_content_other_than_the_release_promises_is_refused(tmp_path: Path
     assert not Knowledge(tmp_path, architecture="amd64").has(R)
 
 
+def damaged() -> dict[str, Answer]:
+    """A release whose own name gives a Release file and a Contents of two different days."""
+    given = routes(by_hash=False)
+    body = given[PLAIN].body
+    return given | {PLAIN: Answer(body[:-1] + bytes([body[-1] ^ 1]))}
+
+
+async def test_where_a_cache_has_mixed_two_states_the_suite_s_own_name_may_have_a_whole_one(tmp_path: Path) -> None:
+    whole = archive_routes("oldstable", contents=CONTENTS, contents_all=None, sources=SOURCES, codename=R)
+    with serve(damaged() | whole) as server:
+        await refresher(tmp_path, server.url).refresh(R)
+    assert first(tmp_path, PathKind.HEADER, "lber.h") == "libldap-dev"
+
+
+async def test_a_suite_that_has_become_another_release_does_not_stand_in(tmp_path: Path) -> None:
+    other = archive_routes("oldstable", contents=CONTENTS, contents_all=None, sources=SOURCES, codename="trixie")
+    with serve(damaged() | other) as server, pytest.raises(IntegrityError):
+        await refresher(tmp_path, server.url).refresh(R)
+    assert not Knowledge(tmp_path, architecture="amd64").has(R)
+
+
 async def test_archives_from_before_contents_of_all_architectures_are_read(tmp_path: Path) -> None:
     with serve(archive_routes(R, contents=CONTENTS, contents_all=None, sources=SOURCES)) as server:
         await refresher(tmp_path, server.url).refresh(R)
