@@ -7,6 +7,7 @@ from typing import Literal
 
 from specbuild.knowledge.kinds import BuildNeeds
 from specbuild.predictors.foresee.view import View
+from specbuild.repo.facts import Extension
 
 Language = Literal["c", "c++", "fortran", "rust", "go"]
 
@@ -50,9 +51,20 @@ _PROGRAMS: tuple[tuple[Language, str], ...] = (
 )
 
 
+def of_extensions(extensions: Iterable[Extension]) -> list[Language]:
+    """The compilers that a project's own code needs."""
+    found: list[Language] = []
+    for one in extensions:
+        found += OF_EXTENSIONS.get(one.language, OF_EXTENSIONS["c"])
+    return found
+
+
 def absent(view: View, languages: Iterable[Language]) -> tuple[Language, ...]:
     """Those of which the Recipe has no compiler; g++ brings gcc."""
-    missing = [lang for lang in dict.fromkeys(languages) if not _there(view, lang)]
+    missing: list[Language] = []
+    for language in languages:
+        if language not in missing and not _there(view, language):
+            missing.append(language)
     return tuple(missing)
 
 
@@ -64,6 +76,8 @@ def by_debian(needs: BuildNeeds) -> tuple[Language, ...]:
     """The compilers that Debian builds a Python project with; none for one without compiled code."""
     native = any(package.startswith(("python3-all-dev", "python3-dev", "libpython3")) for package in needs.packages)
     crates = any(package.startswith(("librust-", "dh-cargo")) for package in needs.packages)
-    named = [language for language, program in _PROGRAMS if program in needs.packages]
-    rust: list[Language] = ["rust"] if crates else []
-    return tuple(dict.fromkeys((*rust, *named, "c"))) if native or named or crates else ()
+    found: list[Language] = ["rust"] if crates else []
+    for language, program in _PROGRAMS:
+        if program in needs.packages and language not in found:
+            found.append(language)
+    return (*found, "c") if native or found else ()

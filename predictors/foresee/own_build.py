@@ -47,16 +47,13 @@ def foresee(view: View) -> Iterable[Foreseen]:
 def _compilers(view: View) -> Iterator[Foreseen]:
     facts = view.facts
     required = [one for one in facts.extensions if not one.optional]
-    languages = [lang for one in required for lang in compilers.OF_EXTENSIONS.get(one.language, ("c",))]
-    if not languages:
-        languages = _by_backend(view)
+    languages: list[Language] = compilers.of_extensions(required) or _by_backend(view)
     evidence = tuple(one.evidence for one in required[:3])
     if not evidence and facts.build_backend:
         evidence = (facts.build_backend.evidence,)
     yield from _toolchains(view, languages, chances.OWN_COMPILER, evidence)
     optional = [one for one in facts.extensions if one.optional]
-    lighter = [lang for one in optional for lang in compilers.OF_EXTENSIONS.get(one.language, ("c",))]
-    left = [language for language in lighter if language not in languages]
+    left = [language for language in compilers.of_extensions(optional) if language not in languages]
     yield from _toolchains(view, left, chances.OWN_OPTIONAL, tuple(one.evidence for one in optional[:3]))
 
 
@@ -64,7 +61,10 @@ def _by_backend(view: View) -> list[Language]:
     backend = view.facts.build_backend.value if view.facts.build_backend else ""
     names = (backend.partition(":")[0].partition(".")[0], *(fact.value for fact in view.facts.build_requires))
     bare = [re.split(r"[\s<>=!~;\[]", name)[0] for name in names]
-    return [lang for name in bare for lang in compilers.OF_BACKENDS.get(name.lower(), ())]
+    found: list[Language] = []
+    for name in bare:
+        found += compilers.OF_BACKENDS.get(name.lower(), ())
+    return found
 
 
 def _toolchains(

@@ -91,7 +91,7 @@ class Resolution:
 
 
 async def resolve(roots: Iterable[Root], contents: Contents, target: Target, index: Releases, into: Resolution) -> None:
-    """Fill `into` with what is installed for the roots, level by level: stopped early, it has what was found by then."""
+    """Fill `into` with what is installed for the roots, level by level: stopped early, it has what was known."""
     budget = _Budget(index)
     level = _merged(
         Wanted(

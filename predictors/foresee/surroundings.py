@@ -12,24 +12,8 @@ from specbuild.predictors.foresee import chances
 from specbuild.predictors.foresee.contract import Foreseen
 from specbuild.predictors.foresee.view import View
 from specbuild.recipe import Level, StepKind
-from specbuild.repo.facts import CiJob, Evidence, Service
-
-SERVICES: tuple[tuple[str, str], ...] = (
-    (r"postgres|postgis|timescale|pgvector", "postgresql"),
-    (r"mysql|mariadb|percona", "mysql"),
-    (r"redis|valkey|keydb", "redis"),
-    (r"memcache", "memcached"),
-    (r"rabbitmq", "rabbitmq"),
-    (r"mongo", "mongodb"),
-    (r"elasticsearch|opensearch", "elasticsearch"),
-    (r"openldap|slapd|\bldap", "ldap"),
-    (r"\bkdc\b|kerberos|krb5", "kdc"),
-    (r"zookeeper", "zookeeper"),
-    (r"kafka", "kafka"),
-    (r"cassandra|scylla", "cassandra"),
-    (r"selenium|chrome", "browser"),
-)
-"""What names and images of CI services look like → the service, as readers of output call it."""
+from specbuild.repairs.servers.expected import expected_services
+from specbuild.repo.facts import CiJob, Evidence
 
 CLIENTS = {
     "psycopg2": "postgresql",
@@ -43,7 +27,6 @@ CLIENTS = {
     "aiomysql": "mysql",
     "redis": "redis",
     "aioredis": "redis",
-    "hiredis": "",
     "pylibmc": "memcached",
     "pymemcache": "memcached",
     "python-memcached": "memcached",
@@ -79,13 +62,10 @@ def _services(view: View) -> Iterator[Foreseen]:
     if check.level not in (Level.TESTS, Level.COMMAND):
         return
     started = {name for name, _ in check.services}
-    for job in view.facts.ci:
-        for service in job.services:
-            name = service_of(service)
-            if name and name not in started:
-                chance = chances.CI_SERVICE if job.tests else chances.CLIENT_LIBRARY
-                why = f"CI starts {service.image or service.name} beside the job {job.name}"
-                yield _service(name, chance, why, (service.evidence,))
+    for expected in expected_services(view.facts):
+        if expected.service not in started:
+            why = f"CI starts {expected.service} for the tests"
+            yield _service(expected.service, chances.CI_SERVICE, why, expected.evidence)
     own = CLIENTS.get(view.own_name)
     if own and own not in started:
         why = f"{view.own_name} is a client of {own}, and nothing starts a server for its tests"
@@ -95,12 +75,6 @@ def _services(view: View) -> Iterator[Foreseen]:
 def _service(name: str, chance: float, why: str, evidence: tuple[Evidence, ...]) -> Foreseen:
     failure = ServiceNeeded(service=name)
     return Foreseen(failure=failure, probability=chance, at=StepKind.TEST, why=why, evidence=evidence)
-
-
-def service_of(service: Service) -> str:
-    """What a CI service is, by its name and image; empty for one that is not known."""
-    text = f"{service.name} {service.image}".lower()
-    return next((name for pattern, name in SERVICES if re.search(pattern, text)), "")
 
 
 def _tags(view: View) -> Iterator[Foreseen]:
