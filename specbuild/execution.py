@@ -13,6 +13,10 @@ from specbuild.sandbox.contract import Checkpoint, Completed, End, LineSink, San
 from specbuild.tree import Edge, Entry, Work
 from specbuild.verify.verdict import Verdict
 
+FORK_FROM = 0.45
+"""Probability from which a foreseen failure is worth a fork: below it speculation cost more than it brought in
+simulations on few cores, and brought nothing on many (docs/architecture.md)."""
+
 
 class LineReader(Protocol):
     """Tells of failures as output comes; see `specbuild.predictors.reader`."""
@@ -20,6 +24,16 @@ class LineReader(Protocol):
     def feed(self, line: str) -> Iterable[Failure]: ...
 
     def finish(self) -> Iterable[Failure]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What is foreseen of one Recipe."""
+
+    entries: Sequence[Entry] = ()
+    """It with repairs, likeliest first."""
+    odds: float | None = None
+    """Its own probability of verification in the light of that; None if nothing is foreseen."""
 
 
 class Mends(Protocol):
@@ -36,6 +50,10 @@ class Mends(Protocol):
 
         `broken` are the Recipes to repair. With `foreseen`, the edge is still running.
         """
+        ...
+
+    async def foresee(self, entry: Entry) -> Foresight:
+        """What a Recipe will run into, told before anything of it has run."""
         ...
 
     def observe(self, done: Execution) -> None:

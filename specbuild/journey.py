@@ -174,7 +174,7 @@ class _Build:
         async with open_backend(settings) as backend:
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
             field = Field(clock.now, clock.reporter, workshop.expect)
-            with Learned(settings, clock.notify) as learned:
+            async with Learned(settings, clock.notify) as learned:
                 mender = learned.mender(field, found, self._reporter, clock.now)
                 first = field.enter(found.candidates)
                 clock.phase("race", f"{len(first)} candidates, {settings.slots} at once")

@@ -17,6 +17,7 @@ from specbuild.field import Field
 from specbuild.knowledge.outcomes import Outcomes
 from specbuild.knowledge.query import FOLDER, Knowledge
 from specbuild.knowledge.refresh import Refresher, mirror_address
+from specbuild.knowledge.wheels import PackageIndex
 from specbuild.mending import Elsewhere, Mender
 from specbuild.strategies.contract import Candidate
 from specbuild.survey import Survey
@@ -25,7 +26,7 @@ Notify = Callable[[str], None]
 
 
 class Learned:
-    """The knowledge below a cache folder; a context manager.
+    """The knowledge below a cache folder, and the user's package index; an asynchronous context manager.
 
     A store that cannot be had is told of, and done without.
     """
@@ -36,20 +37,23 @@ class Learned:
         self._asked: set[str] = set()
         self._asking = anyio.Lock()
         self.outcomes: Outcomes | None = None
+        self._index = PackageIndex(settings.cache_dir)
         self.knowledge = Knowledge(settings.cache_dir, architecture=architecture())
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         try:
             self.outcomes = Outcomes(self._settings.cache_dir / FOLDER)
         except StoreError as error:
             self._notify(f"nothing is learned from this build: {error.message}")
+        await self._index.__aenter__()
         return self
 
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.outcomes is not None:
             self.outcomes.close()
+        await self._index.__aexit__(kind, error, trace)
 
     async def prepare(self, release: str) -> None:
         """Make the package index of a release, or make it anew if it is old; asked for once a build."""
@@ -80,6 +84,7 @@ class Learned:
             now=now,
             prepare=self.prepare,
             elsewhere=self._elsewhere(found),
+            index=self._index,
             outcomes=self.outcomes,
         )
 

@@ -7,21 +7,25 @@ Rivals replace the first Repair by the next likely one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 
 import anyio.to_thread
 
 from specbuild.errors import SandboxError, StoreError, TransientError
-from specbuild.events import RepairJudged, RepairMade, Reporter
-from specbuild.execution import Execution, kind
+from specbuild.events import FailureSeen, RepairJudged, RepairMade, Reporter
+from specbuild.execution import FORK_FROM, Execution, Foresight, kind, title
 from specbuild.failures import Failure
 from specbuild.field import Field, Runner
 from specbuild.knowledge.outcomes import Outcomes
 from specbuild.knowledge.posteriors import Beta
 from specbuild.knowledge.query import Knowledge
 from specbuild.predictors import Reader, reader
+from specbuild.predictors.foresee import Foreseen, Outlook, Releases, foresee
+from specbuild.predictors.foresee.contract import NO_INDEX
 from specbuild.recipe import Check, Recipe, Step
 from specbuild.repairs import Case, Repair, repairs_for
 from specbuild.repairs.edits import MoveToBase, apply
@@ -53,18 +57,37 @@ Elsewhere = Callable[[str], Awaitable[Sequence[Candidate]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Repairs for the failures of one place, made together."""
+class Site:
+    """A failure and where it is: the index of a Step in a Recipe, or the number of its Steps for the Check."""
 
-    repairs: tuple[tuple[Failure, Repair], ...]
+    index: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Repairs for the failures of one candidate, made together; in order of their sites."""
+
+    repairs: tuple[tuple[Site, Repair], ...]
 
     @property
     def probability(self) -> float:
         """That all failures are gone."""
-        product = 1.0
-        for _, repair in self.repairs:
-            product *= repair.probability
-        return product
+        return math.prod(repair.probability for _, repair in self.repairs)
+
+    @property
+    def base(self) -> str | None:
+        """The base that it moves to, if it does."""
+        edits = (edit for _, repair in self.repairs for edit in repair.edits)
+        return next((edit.base for edit in edits if isinstance(edit, MoveToBase)), None)
+
+    def carried_out(self, recipe: Recipe) -> Recipe:
+        """The Recipe with every repair."""
+        grown = 0
+        for site, repair in self.repairs:
+            placed = apply(repair.edits, recipe, site.index + grown)
+            recipe, grown = placed.recipe, placed.index - site.index
+        return recipe
 
 
 class Mender:
@@ -80,6 +103,7 @@ class Mender:
         now: Callable[[], float],
         prepare: Prepare,
         elsewhere: Elsewhere,
+        index: Releases = NO_INDEX,
         outcomes: Outcomes | None = None,
     ) -> None:
         self._field = field
@@ -89,6 +113,7 @@ class Mender:
         self._now = now
         self._prepare = prepare
         self._elsewhere = elsewhere
+        self._index = index
         self._outcomes = outcomes
         self._trials: dict[str, list[_Trial]] = {}
         """Candidate → the repairs that it has, with the place of what they are to cure."""
@@ -110,15 +135,25 @@ class Mender:
         if not known or not isinstance(edge.work, Step | Check):
             return entries
         for entry in sorted(broken, key=lambda entry: -entry.prior)[:MOST_MENDED]:
-            runner = self._field.runners[entry.id]
-            if len(runner.repairs) < MOST_REPAIRS:
-                entries += await self._repaired(runner, _place(entry.recipe, edge), known, edge if foreseen else None)
+            place = _place(entry.recipe, edge)
+            sites = [Site(place, failure) for failure in known]
+            entries += await self._mended(entry.id, sites, against=edge.key if foreseen else None, foreseen=foreseen)
         return entries
 
-    async def foresee(self, entry: Entry, index: int, failures: Sequence[Failure]) -> list[Entry]:
-        """The candidate with failures repaired that are foreseen at the Step `index`, before anything has run."""
-        key = (*entry.recipe.checkpoints, "")[index + 1] if index < len(entry.recipe.steps) else None
-        return await self._mended(self._field.runners[entry.id], index, failures, against=key, foreseen=True)
+    async def foresee(self, entry: Entry) -> Foresight:
+        """What the candidate will run into, and its repairs, before anything of it has run."""
+        candidate = self._field.candidates[entry.id]
+        await self._prepare(candidate.recipe.base.release or "")
+        outlook = Outlook(candidate, self._facts, self._knowledge, datetime.now(UTC), self._index)
+        found = [(one, _site(candidate.recipe, one)) for one in await foresee(outlook)]
+        for one, site in found:
+            self._reporter.emit(_foreseen(self._now(), entry, candidate.recipe, one, site))
+        kept = math.prod(1 - one.probability for one, _ in found)
+        likely = [site for one, site in found if one.probability >= FORK_FROM]
+        likely = sorted(likely, key=lambda site: site.index)[:MOST_FAILURES]
+        # Where several places are at stake, the success of one does not make the repairs of the others idle.
+        key = _key(entry.recipe, likely[0].index) if len({site.index for site in likely}) == 1 else None
+        return Foresight(await self._mended(entry.id, likely, against=key, foreseen=True), entry.prior * kept)
 
     def advice(self, candidate: str, failure: Failure) -> tuple[str, ...]:
         """What would cure a failure of a candidate, in words, likeliest first, whether it was tried or not."""
@@ -146,54 +181,47 @@ class Mender:
         except (StoreError, SandboxError):
             return
 
-    async def _repaired(
-        self, runner: Runner, index: int, failures: Sequence[Failure], running: Edge | None
-    ) -> list[Entry]:
-        against = running.key if running else None
-        return await self._mended(runner, index, failures, against=against, foreseen=running is not None)
-
-    async def _mended(
-        self, runner: Runner, index: int, failures: Sequence[Failure], *, against: str | None, foreseen: bool
-    ) -> list[Entry]:
+    async def _mended(self, name: str, sites: Sequence[Site], *, against: str | None, foreseen: bool) -> list[Entry]:
+        runner = self._field.runners[name]
+        if not sites or len(runner.repairs) >= MOST_REPAIRS:
+            return []
         await self._prepare(runner.candidate.recipe.base.release or "")
-        plans = await anyio.to_thread.run_sync(self._plans, runner, index, list(failures))
+        plans = await anyio.to_thread.run_sync(self._plans, runner, sites)
         entries: list[Entry] = []
         for plan in plans:
-            made = tuple(_made(failure, repair, foreseen=foreseen) for failure, repair in plan.repairs)
-            for candidate in await self._candidates(runner, index, plan):
+            if foreseen and plan.base:
+                continue  # a base takes long to make, and what is only foreseen may not come
+            made = tuple(_made(site.failure, repair, foreseen=foreseen) for site, repair in plan.repairs)
+            for candidate in await self._candidates(runner, plan):
                 entry = self._field.enter_repaired(runner.id, candidate, made, against)
                 if entry is not None:
-                    self._follow(runner, index, plan, entry)
+                    self._follow(runner, plan, entry)
                     entries.append(entry)
         return entries
 
-    def _plans(self, runner: Runner, index: int, failures: Sequence[Failure]) -> list[Plan]:
+    def _plans(self, runner: Runner, sites: Sequence[Site]) -> list[Plan]:
         """All failures repaired in the likeliest way; then rivals for the first; then the first alone."""
-        recipe, place = runner.candidate.recipe, index
-        chosen: list[tuple[Failure, Repair]] = []
-        rivals: list[list[tuple[Failure, Repair]]] = []
+        recipe, grown = runner.candidate.recipe, 0
+        chosen: list[tuple[Site, Repair]] = []
+        rivals: list[tuple[Site, Repair]] = []
         taken = {repair.name for repair in runner.repairs}
-        for failure in failures:
-            options = self._options(
-                failure, Case(recipe, place, self._facts, self._knowledge, runner.candidate.install)
-            )
-            self._advice.setdefault((runner.id, failure.key), tuple(repair.title for repair in options))
-            options = [repair for repair in options if repair.name not in taken]
+        for site in sites:
+            case = Case(recipe, site.index + grown, self._facts, self._knowledge, runner.candidate.install)
+            found = self._options(site.failure, case)
+            self._advice.setdefault((runner.id, site.failure.key), tuple(repair.title for repair in found))
+            options = [repair for repair in found if repair.name not in taken]
             if not options:
                 continue
-            best = options[0]
             if not chosen:
-                rivals = [[(failure, other)] for other in options[1:]]
-            chosen.append((failure, best))
-            taken.add(best.name)
-            placed = apply(best.edits, recipe, place)
-            recipe, place = placed.recipe, placed.index
+                rivals = [(site, other) for other in options[1:]]
+            chosen.append((site, options[0]))
+            taken.add(options[0].name)
+            placed = apply(options[0].edits, recipe, site.index + grown)
+            recipe, grown = placed.recipe, placed.index - site.index
         if not chosen:
             return []
-        alternatives = [[*rival, *chosen[1:]] for rival in rivals]
-        if len(chosen) > 1:
-            alternatives.append(chosen[:1])
-        return [Plan(tuple(one)) for one in (chosen, *alternatives)]
+        ways = [chosen, *([rival, *chosen[1:]] for rival in rivals), *([chosen[:1]] if len(chosen) > 1 else [])]
+        return [Plan(tuple(way)) for way in ways]
 
     def _options(self, failure: Failure, case: Case) -> list[Repair]:
         """The Repairs of a failure by what earlier builds and this race made of them, likeliest first."""
@@ -210,17 +238,12 @@ class Mender:
             return repair
         return repair.model_copy(update={"probability": odds.clamp(mean)})
 
-    async def _candidates(self, runner: Runner, index: int, plan: Plan) -> list[Candidate]:
+    async def _candidates(self, runner: Runner, plan: Plan) -> list[Candidate]:
         """The candidate with the plan carried out; on another base, what the same route is there."""
         candidate = runner.candidate
-        for _, repair in plan.repairs:
-            for edit in repair.edits:
-                if isinstance(edit, MoveToBase):
-                    return await self._moved(candidate, edit.base, plan.probability)
-        recipe, place = candidate.recipe, index
-        for _, repair in plan.repairs:
-            placed = apply(repair.edits, recipe, place)
-            recipe, place = placed.recipe, placed.index
+        if plan.base:
+            return await self._moved(candidate, plan.base, plan.probability)
+        recipe = plan.carried_out(candidate.recipe)
         if recipe.digest == candidate.recipe.digest:
             return []
         repaired = {
@@ -238,15 +261,18 @@ class Mender:
         same = [other for other in there if other.strategy == candidate.strategy] or list(there)
         return [other.model_copy(update={"prior": odds.clamp(other.prior * probability)}) for other in islice(same, 1)]
 
-    def _follow(self, runner: Runner, index: int, plan: Plan, entry: Entry) -> None:
+    def _follow(self, runner: Runner, plan: Plan, entry: Entry) -> None:
         """Remember where it will show whether the plan works."""
-        grown = len(entry.recipe.steps) - len(runner.candidate.recipe.steps)
-        older = [
-            replace(trial, place=trial.place + grown if trial.place >= index else trial.place)
-            for trial in self._trials.get(runner.id, [])
-        ]
-        new = [_Trial(failure, repair.name, index + grown, index) for failure, repair in plan.repairs]
-        self._trials[entry.id] = [*older, *new]
+        recipe, grown = runner.candidate.recipe, 0
+        trials = list(self._trials.get(runner.id, ()))
+        for site, repair in plan.repairs:
+            at = site.index + grown
+            placed = apply(repair.edits, recipe, at)
+            more = len(placed.recipe.steps) - len(recipe.steps)
+            trials = [replace(old, place=old.place + more) if old.place >= at else old for old in trials]
+            trials.append(_Trial(site.failure, repair.name, placed.index, at))
+            recipe, grown = placed.recipe, placed.index - site.index
+        self._trials[entry.id] = trials
 
     def _judge(self, name: str, trial: _Trial, done: Execution) -> None:
         key = (trial.failure.key, trial.repair)
@@ -280,6 +306,32 @@ class _Trial:
     """Of the work that had failed."""
     since: int
     """Of the first Step of the repair."""
+
+
+def _site(recipe: Recipe, one: Foreseen) -> Site:
+    """The first Step of the kind at which it will show; the Check, if there is none such."""
+    found = (index for index, step in enumerate(recipe.steps) if step.kind is one.at)
+    return Site(next(found, len(recipe.steps)), one.failure)
+
+
+def _foreseen(at: float, entry: Entry, recipe: Recipe, one: Foreseen, site: Site) -> FailureSeen:
+    work = recipe.check if site.index == len(recipe.steps) else recipe.steps[site.index]
+    return FailureSeen(
+        at=at,
+        node="",
+        title=title(work),
+        step_kind=kind(work),
+        candidates=(entry.id,),
+        failure=one.failure,
+        words=str(one.failure),
+        probability=one.probability,
+        why=one.why,
+    )
+
+
+def _key(recipe: Recipe, index: int) -> str:
+    """The node that the Step `index` leads to, or the Check."""
+    return (*recipe.checkpoints[1:], check_key(recipe))[index]
 
 
 def _made(failure: Failure, repair: Repair, *, foreseen: bool) -> RepairMade:

@@ -28,7 +28,7 @@ from specbuild.events import (
     StepStarted,
     Verified,
 )
-from specbuild.execution import Execution, LineReader, Mends, Outcome, Workshop, explain, kind, title
+from specbuild.execution import FORK_FROM, Execution, LineReader, Mends, Outcome, Workshop, explain, kind, title
 from specbuild.failures import Failure, NetworkTrouble, RegistryTrouble, Weight
 from specbuild.recipe import BaseRef, Check, Step
 from specbuild.sandbox.contract import Backend, Checkpoint, Completed, Limits, Sandbox, Spent
@@ -40,9 +40,8 @@ MACHINERY_TRIES = 2
 """How often a piece of work is started before trouble of our own machinery counts against the Recipes that need it."""
 
 
-FORK_FROM = 0.45
-"""Probability from which a foreseen failure is worth a fork: below it speculation cost more than it brought in the
-simulations on few cores, and brought nothing on many (shared notes on scheduling, point 2)."""
+MOST_FORESEEN = 8
+"""Recipes, best first, of which is foreseen what they run into: the others differ little from them."""
 
 TOLD_IN_STEP = 0.9
 """Probability that a Step fails once its output has told of a cause."""
@@ -181,6 +180,7 @@ class _Race:
             self._tasks = tasks
             for entry in self.first:
                 self._add(entry)
+            self._look_ahead(self.first)
             while self._winner is None and (self.tree.live() or self._later or self._arriving or self._mending):
                 self._changed = anyio.Event()
                 self._cancel_unneeded()
@@ -237,8 +237,8 @@ class _Race:
 
     async def _bring(self, later: Later) -> None:
         try:
-            for entry in await later():
-                self._add(entry)
+            entries = [entry for entry in await later() if self._add(entry)]
+            self._look_ahead(entries)
         except (SandboxError, TransientError) as error:
             self._reporter.emit(Notice(at=self.now(), message=error.message, warning=True))
         self._arriving = False
@@ -331,6 +331,20 @@ class _Race:
             for entry in self._needed_by(edge):
                 self.tree.believe(entry.id, entry.prior * (1 - sure))
             self._mend_soon(edge, self._needed_by(edge), tuple(self._watches[edge.key].causes), sure)
+
+    def _look_ahead(self, entries: Iterable[Entry]) -> None:
+        if self._mender is not None and self._ahead:
+            self._tasks.start_soon(self._foresee, self._mender, list(entries)[:MOST_FORESEEN])
+
+    async def _foresee(self, mender: Mends, entries: list[Entry]) -> None:
+        """Let what is foreseen of Recipes change their odds, and add their repairs, best Recipe first."""
+        for entry in entries:
+            foresight = await mender.foresee(entry)
+            if foresight.odds is not None and self.tree.state(entry.id) is RecipeState.LIVE:
+                self.tree.believe(entry.id, foresight.odds)
+            for repaired in foresight.entries:
+                self._add(repaired)
+            self._changed.set()
 
     def _add(self, entry: Entry) -> bool:
         """Insert a Recipe; one that needs what has failed already is repaired at once. Whether it was new."""

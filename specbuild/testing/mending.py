@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from specbuild.execution import Execution
+from specbuild.execution import Execution, Foresight
 from specbuild.failures import Failure, MissingCommand
 from specbuild.recipe import Recipe, Step, StepKind, checkpoint_root
 from specbuild.tree import Edge, Entry, check_key
@@ -57,6 +57,11 @@ class ScriptMender:
             if names and len(had) < self._most:
                 made += self._ways(entry, edge, names, foreseen=foreseen)
         return made
+
+    async def foresee(self, entry: Entry) -> Foresight:
+        """Nothing."""
+        del entry
+        return Foresight()
 
     def observe(self, done: Execution) -> None:
         """Keep it."""
