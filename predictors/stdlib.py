@@ -10,6 +10,8 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("formatter", "parser", "symbol", "_bootlocale"), "3.10"),
     **dict.fromkeys(("binhex",), "3.11"),
     **dict.fromkeys(("asynchat", "asyncore", "distutils", "imp", "smtpd"), "3.12"),
+    # No release of numpy has it on Python 3.12, since it builds upon distutils.
+    "numpy.distutils": "3.12",
     **dict.fromkeys(
         [
             "aifc",
