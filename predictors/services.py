@@ -183,6 +183,20 @@ _UNPREPARED = (
         ),
     ),
     signature(
+        "No database selected",
+        _MYSQL_RAISED + r"No database selected['\")]{0,3}$",
+        always(ServiceUnprepared, service="mysql", lacks="default database"),
+        (
+            "MySQLdb.OperationalError: (1046, 'No database selected')",
+            ServiceUnprepared(service="mysql", lacks="default database"),
+        ),
+        (
+            "Error: ER_NO_DB_ERROR: No database selected",
+            ServiceUnprepared(service="mysql", lacks="default database"),
+        ),
+        near=("No database selected, using the default one",),
+    ),
+    signature(
         "Access denied for user '",
         _MYSQL_RAISED + r"Access denied for user '(?P<name>[^']{1,80})'@'",
         _mysql_lacks("login"),
@@ -271,6 +285,17 @@ SIGNATURES = (
             "ldap.SERVER_DOWN: {'desc': \"Can't contact LDAP server\", 'errno': 2}",
             ServiceNeeded(service="ldap"),
         ),
+    ),
+    signature(
+        "' not found. Set the ",
+        OUTCOME
+        + r"ValueError: Command '[\w.-]{1,40}' not found\. Set the \w{1,10} environment variable to override slapd",
+        always(ServiceNeeded, service="ldap"),
+        (
+            "ValueError: Command 'ldapadd' not found. Set the BIN environment variable to override slapdtest's",
+            ServiceNeeded(service="ldap"),
+        ),
+        near=("ValueError: Command 'frobnicate' not found. Set the TOOLS environment variable to override",),
     ),
     signature(
         ("annot contact any KDC", "annot find KDC for"),

@@ -424,9 +424,10 @@ class ServiceUnprepared(_Failure):
     kind: Literal["service-unprepared"] = "service-unprepared"
     service: str
     """As in `ServiceNeeded`."""
-    lacks: Literal["database", "login", "extension"]
-    """`login`: a user that is not there, or one that is not believed."""
-    name: str
+    lacks: Literal["database", "login", "extension", "default database"]
+    """`login`: a user that is not there, or one that is not believed. `default database`: the client selects none."""
+    name: str = ""
+    """Empty of a default database."""
     address: str = ""
     """Of the server, where the client said it: `host:port` or the path of a socket."""
 

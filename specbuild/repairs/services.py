@@ -17,6 +17,9 @@ from specbuild.strategies import steps
 _EXPECTED_ONLY = 0.6
 """Of the probability of a server, where the client did not say what it looked for and CI tells."""
 
+_PARTS = {"default database": "selected"}
+"""How the names of services call what a server lacks, where that sorts better: this comes after the logins."""
+
 
 def repair(failure: Failure, case: Case) -> Iterable[Repair]:
     """The repairs of a Failure of this family. See `Repairer`."""
@@ -47,7 +50,7 @@ def _start(service: str, address: str, case: Case, *, expected: Expected | None 
         yield from _bring(server, case)
         return
     setup = setup_for(server, case.facts, address=address)
-    name = server.name if setup.port == server.port else f"{server.name}-{setup.port}"
+    name = _service_name(server, setup)
     start = StartService(name=name, script=server.script(setup))
     if dict(case.recipe.check.services).get(name) == start.script:
         return
@@ -76,27 +79,31 @@ def _bring(server: Server, case: Case) -> Iterator[Repair]:
 
 
 def _furnish(failure: ServiceUnprepared, case: Case) -> Iterator[Repair]:
-    server = SERVERS.get(failure.service)
     if failure.lacks == "extension":
         yield from _extension(failure.name, case)
         return
-    add = server.furnish.get(failure.lacks) if server else None
-    if server is None or add is None or not failure.name or not _running(server, case):
-        yield from _start(failure.service, failure.address, case) if server else ()
+    server = SERVERS.get(failure.service)
+    if server is None or failure.lacks not in server.furnish:
+        return
+    if not _running(server, case):
+        # Another server answered, or a proxy: one of our own is what we can furnish.
+        yield from _start(failure.service, failure.address, case)
         return
     setup = setup_for(server, case.facts, address=failure.address)
-    base = server.name if setup.port == server.port else f"{server.name}-{setup.port}"
-    start = StartService(name=f"{base}-{failure.lacks}-{_slug(failure.name)}", script=add(failure.name, setup))
+    name = failure.name or next(iter(setup.databases), "test")
+    own = _service_name(server, setup)
+    part = _PARTS.get(failure.lacks, failure.lacks)
+    start = StartService(name=f"{own}-{part}-{_slug(name)}", script=server.furnish[failure.lacks](name, setup))
     if start.name not in dict(case.recipe.check.services):
         yield Repair(
             name=f"service:{start.name}",
-            title=f"add the {failure.lacks} {failure.name} to {server.title}",
-            why=f"the tests expect that the {failure.lacks} is there",
+            title=f"give {server.title} the {failure.lacks} {name}",
+            why=f"the tests expect that {server.title} has it",
             edits=(start,),
             probability=0.85,
         )
     if server.name == "mysql" and failure.lacks == "login":
-        yield from _believe_everybody(base, setup, case)
+        yield from _believe_everybody(own, setup, case)
 
 
 def _believe_everybody(server: str, setup: Setup, case: Case) -> Iterator[Repair]:
@@ -147,6 +154,11 @@ def _variables(server: Server, case: Case) -> tuple[Edit, ...]:
     there = dict(case.recipe.check.step.env)
     new = tuple((name, value) for name, value in variables_for(server, case.facts) if name not in there)
     return (SetVariables(env=new, kept=True),) if new else ()
+
+
+def _service_name(server: Server, setup: Setup) -> str:
+    """What comes later sorts after it: services are started in order of name."""
+    return server.name if setup.port == server.port else f"{server.name}-{setup.port}"
 
 
 def _running(server: Server, case: Case) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Furnishing = Literal["database", "login"]
+Furnishing = Literal["database", "login", "default database"]
 """What a running server may lack."""
 
 

@@ -9,6 +9,7 @@ from specbuild.repairs.servers.shell import background, lines, named_hosts, once
 
 _SOCKET = "/run/mysqld/mysqld.sock"
 """Where Debian's clients look; those in wheels look in `/tmp`."""
+_CLIENT = f"mariadb --no-defaults --socket={_SOCKET} --user=root"
 _TMP_SOCKET = "/tmp/mysql.sock"  # noqa: S108 - in the sandbox
 
 
@@ -25,6 +26,16 @@ def _script(setup: Setup) -> str:
         _account("root", setup.password if setup.user in ("", "root") else ""),
         *([_login(setup.user, setup)] if setup.user not in ("", "root") else []),
         *(_database(name, setup) for name in once("test", *setup.databases)),
+    )
+
+
+def _default_database(name: str, setup: Setup) -> str:
+    """Select a database for clients that select none. The server does that for ordinary users only."""
+    del setup
+    users = "SELECT CONCAT('REVOKE SUPER, CONNECTION ADMIN ON *.* FROM ', QUOTE(User), '@', QUOTE(Host), ';')"
+    return lines(
+        _sql(f"SET GLOBAL init_connect = {_literal(f'USE {_identifier(name)}')}"),
+        f"{_sql(f'{users} FROM mysql.global_priv')} --skip-column-names | {_CLIENT}",
     )
 
 
@@ -66,7 +77,7 @@ def _account(name: str, password: str) -> str:
 
 
 def _sql(sql: str) -> str:
-    return f"mariadb --no-defaults --socket={_SOCKET} --user=root --execute={shlex.quote(sql)}"
+    return f"{_CLIENT} --execute={shlex.quote(sql)}"
 
 
 def _other(socket: str) -> str:
@@ -87,7 +98,7 @@ MYSQL = Server(
     packages=("mariadb-server",),
     port=3306,
     script=_script,
-    furnish={"database": _database, "login": _login},
+    furnish={"database": _database, "login": _login, "default database": _default_database},
     images=("mysql", "mariadb", "percona", "mysql-server"),
     settings=r"MYSQL|MARIADB|TESTDB$",
     probability=0.85,
