@@ -5,7 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 
-BENCHES = {"forks": "bench.forks", "readers": "bench.readers"}
+BENCHES = {
+    "foresight": "bench.foresight",
+    "forks": "bench.forks",
+    "readers": "bench.readers",
+    "repairs": "bench.repairs",
+}
 """Each module has a `main(arguments)` that returns the exit status."""
 
 

@@ -60,6 +60,12 @@ _ELSEWHERE = 0.3
 _BY_NAME = 0.7
 """Probability where only a name agrees, not a file."""
 
+_MAKE = frozenset({"make", "gmake"})
+"""Makefiles call compilers, and who misses the one in a bare system misses the other."""
+
+_BUILDERS = frozenset({"devel", "interpreters", "libdevel"})
+"""Sections of programs that builds run, so that compilers and the project's other needs come along."""
+
 _ECOSYSTEMS = frozenset({"python", "javascript", "ruby", "rust", "php", "golang", "perl", "haskell"})
 
 
@@ -160,12 +166,18 @@ def _config_tool(tool: str, case: Case) -> Iterator[Repair]:
 
 def _command(failure: MissingCommand, case: Case) -> Iterator[Repair]:
     command = failure.command.rpartition("/")[2]
-    if toolchains.of(command):
-        yield from toolchains.program(command, case)
-        return
-    if "gyp" in failure.evidence and command in {"make", "python", "python3"}:
+    if "find Python" in failure.evidence:
         yield from toolchains.node_gyp(case)
-        return
+    elif toolchains.of(command) or (command in _MAKE and apt.compilers(case)):
+        yield from toolchains.language(toolchains.of(command) or "c++", case)
+    elif package := toolchains.INTERPRETER.get(command):
+        why = f"{package} has {command} for Python 3"
+        yield from apt.install((package,), case, why=why, probability=FOUND, source="rule")
+    else:
+        yield from _program(command, case)
+
+
+def _program(command: str, case: Case) -> Iterator[Repair]:
     what = f"the program {command}"
     owners = case.knowledge.owner(PathKind.PROGRAM, command, release=case.release)
     found = share_out(case, PathKind.PROGRAM, owners)
@@ -176,8 +188,8 @@ def _command(failure: MissingCommand, case: Case) -> Iterator[Repair]:
         yield from apt.install(_AUTOTOOLS, case, why=why, probability=FOUND, source="rule", along=apt.compilers(case))
         return
     section = owners[0].section.rpartition("/")[2]
-    foreign = section in _ECOSYSTEMS and command != "python"
-    built = section == "devel" and case.step.kind in (StepKind.BUILD, StepKind.DEPENDENCIES)
+    foreign = section in _ECOSYSTEMS
+    built = section in _BUILDERS and case.step.kind in (StepKind.BUILD, StepKind.DEPENDENCIES)
     yield from owned(case, found, what=what, builds=built, probability=_ELSEWHERE if foreign else FOUND)
 
 

@@ -32,6 +32,9 @@ _PROGRAMS = {
     "java": ("java", "javac", "javadoc"),
     "node": ("node", "nodejs", "npm", "npx"),
 }
+INTERPRETER = {"python": "python-is-python3", "python3": "python3", "pip": "python3-pip", "pip3": "python3-pip"}
+"""Programs of the interpreter, of which others own a file of that name too."""
+
 _CMAKE = {
     "python": ("python3-dev",),
     "python3": ("python3-dev",),
@@ -74,11 +77,6 @@ def of(command: str) -> str:
 def of_cmake(package: str) -> tuple[str, ...]:
     """The packages that CMake means by a name of its own; none for libraries."""
     return _CMAKE.get(package.lower(), ())
-
-
-def program(command: str, case: Case) -> Iterator[Repair]:
-    """Repairs for a program of a toolchain."""
-    yield from language(of(command), case)
 
 
 def language(name: str, case: Case) -> Iterator[Repair]:
