@@ -96,9 +96,9 @@ BREAKS: tuple[Break, ...] = (
     _tests("pytest", "from_parent", "7", date(2022, 2, 3), 0.08, "7.0.0: nodes and hooks"),
     _tests("pytest", "PytestRemovedIn8Warning", "8", date(2024, 1, 27), 0.15, "8.0.0: nose-style setup, py.path hooks"),
     _tests(
-        "pytest", "PytestRemovedIn9Warning", "9", date(2025, 11, 5), 0.2, "9.0.0: PytestRemovedIn9Warning is an error"
+        "pytest", "PytestRemovedIn9Warning", "9", date(2025, 11, 8), 0.2, "9.0.0: PytestRemovedIn9Warning is an error"
     ),
-    _tests("pytest-asyncio", "mode", "0.19", date(2022, 7, 13), 0.35, "0.19.0: strict mode is the default"),
+    _tests("pytest-asyncio", "mode", "0.19", date(2022, 7, 15), 0.35, "0.19.0: strict mode is the default"),
     _tests("pytest-asyncio", "event_loop", "1", date(2025, 5, 26), 0.3, "1.0.0: the event_loop fixture removed"),
     # What code runs on
     _run("attrs", "attr", "convert", "19.2", date(2019, 10, 1), 0.05, "19.2.0: convert removed"),

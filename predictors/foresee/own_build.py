@@ -47,13 +47,13 @@ def foresee(view: View) -> Iterable[Foreseen]:
 def _compilers(view: View) -> Iterator[Foreseen]:
     facts = view.facts
     required = [one for one in facts.extensions if not one.optional]
-    languages: list[Language] = compilers.of_extensions(required) or _by_backend(view)
+    languages = compilers.of_extensions(required) or _by_backend(view)
     evidence = tuple(one.evidence for one in required[:3])
     if not evidence and facts.build_backend:
         evidence = (facts.build_backend.evidence,)
     yield from _toolchains(view, languages, chances.OWN_COMPILER, evidence)
     optional = [one for one in facts.extensions if one.optional]
-    left = [language for language in compilers.of_extensions(optional) if language not in languages]
+    left = sorted(set(compilers.of_extensions(optional)) - set(languages))
     yield from _toolchains(view, left, chances.OWN_OPTIONAL, tuple(one.evidence for one in optional[:3]))
 
 

@@ -133,12 +133,12 @@ class PackageIndex:
         path = reached.folder / f"{name}.json"
         kept = await anyio.to_thread.run_sync(_read, path)
         text, written = kept or ("", 0.0)
-        if self._clock() - written > self._max_age:
-            files = await self._asked(lambda: _page(reached, name))
-            if files is not None:
-                await anyio.to_thread.run_sync(_write, path, _dumped(files))
-                return await anyio.to_thread.run_sync(releases_of, files, name)
         files = _loaded(text)
+        if files is None or self._clock() - written > self._max_age:
+            fetched = await self._asked(lambda: _page(reached, name))
+            if fetched is not None:
+                await anyio.to_thread.run_sync(_write, path, _dumped(fetched))
+                files = fetched
         return None if files is None else await anyio.to_thread.run_sync(releases_of, files, name)
 
     async def _reach(self) -> _Reached | None:
