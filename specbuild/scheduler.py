@@ -5,29 +5,21 @@ through it. With independent Recipes on one machine, running them in that order 
 first success: Smith's rule for ratios (W. E. Smith, Naval Research Logistics Quarterly 3, 1956), and the index of
 Weitzman's Pandora boxes (Econometrica 47, 1979) when a box is paid for by its opening time. With several slots it is
 a heuristic. Ties are broken by the order of the Recipes, so the same observations lead to the same decisions.
+
+Three rules make speculation pay on few cores:
+
+- The leader gets the CPU (`cpu_weights`), the others live on what it leaves. So the leader is never delayed by rivals.
+- What outranks everything that runs does not wait for a slot: it starts at once, up to `slots` edges more than there
+  are slots, since those that run hardly cost it anything. Work is not thrown away for it; it goes on at the bottom.
+- Waste has a price: an edge that is needed only if all better Recipes fail, and then brings little, is not started
+  (`needed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from specbuild.recipe import BaseRef, Check, Step, StepKind
-from specbuild.tree import Edge, Entry, Tree
-
-KIND_SECONDS: Mapping[StepKind, float] = {
-    StepKind.SYSTEM: 20.0,
-    StepKind.TOOLCHAIN: 6.0,
-    StepKind.SOURCE: 0.5,
-    StepKind.DEPENDENCIES: 10.0,
-    StepKind.BUILD: 8.0,
-    StepKind.TEST: 15.0,
-}
-"""How the expected seconds of a Recipe are spread over its Steps before anything was learned: medians seen over the
-public corpus on two cores, rounded. Only the proportions matter."""
-
-BASE_SECONDS = 2.0
-"""Of providing a base that is in the cache."""
+from specbuild.tree import Edge, Tree
 
 LEADER_WEIGHT = 10_000
 """CPU weight of the highest-ranked running edge: the maximum of cgroup v2."""
@@ -35,6 +27,9 @@ LEADER_WEIGHT = 10_000
 FOLLOWER_WEIGHT = 50
 """CPU weight of the other running edges: they live on what the leader leaves. Equal shares made two cores slower than
 a sequential run in half of all simulated repositories (docs/architecture.md)."""
+
+WASTE_PRICE = 0.02
+"""Probability of being needed from which an edge is worth a slot that nothing better wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +39,46 @@ class Decision:
     start: tuple[str, ...]
 
 
-def choose(tree: Tree, *, slots: int, sequential: bool = False) -> Decision:
-    """The edges to start so that at most `slots` run.
+@dataclass(frozen=True, slots=True)
+class _Rank:
+    """An edge, and the Recipe for which it is valued."""
 
-    With `sequential`, only edges of the best live Recipe are started: one Recipe at a time.
+    edge: Edge
+    worth: float
+    order: int
+    odds: float
+
+    @property
+    def key(self) -> tuple[float, int]:
+        return -self.worth, self.order
+
+
+def choose(tree: Tree, *, slots: int, sequential: bool = False, price: float = WASTE_PRICE) -> Decision:
+    """The edges to start so that at most `slots` run, or one more that outranks all of them (at most twice `slots`).
+
+    With `sequential`, only edges of the best live Recipe are started, one at a time. `price` is the least probability of
+    being needed (0 to 1) of what is started beside the best.
     """
-    free = slots - len(tree.running())
-    if free <= 0:
-        return Decision(())
-    ranked = rank(tree, tree.runnable())
+    running = tree.running()
     if sequential:
-        live = tree.live()
-        leader = min(live, key=lambda entry: (-worth(tree, entry), entry.order)) if live else None
-        ranked = [edge for edge in ranked if leader is not None and leader.id in edge.recipes]
-    return Decision(tuple(edge.key for edge in ranked[:free]))
+        return Decision(() if len(running) >= slots else _of_the_leader(tree)[: slots - len(running)])
+    waiting = _ranked(tree, tree.runnable())
+    if not waiting:
+        return Decision(())
+    free = slots - len(running)
+    under_way = _ranked(tree, running)
+    if free <= 0:
+        outranks = not under_way or waiting[0].key < under_way[0].key
+        return Decision((waiting[0].edge.key,) if outranks and len(running) < 2 * slots else ())
+    chosen = [rank for rank in waiting[:free] if needed(tree, rank.edge, [*under_way, *waiting]) >= price]
+    if not chosen and not running:
+        chosen = waiting[:1]
+    return Decision(tuple(rank.edge.key for rank in chosen))
 
 
 def rank(tree: Tree, edges: list[Edge]) -> list[Edge]:
     """Edges by falling value; ties by the order of their Recipes."""
-    worths: dict[str, float] = {}
-
-    def key(edge: Edge) -> tuple[float, int]:
-        best = (float("inf"), 1 << 60)
-        for recipe_id in edge.recipes:
-            if recipe_id not in worths:
-                worths[recipe_id] = worth(tree, tree.entry(recipe_id))
-            best = min(best, (-worths[recipe_id], tree.entry(recipe_id).order))
-        return best
-
-    return sorted(edges, key=key)
+    return [one.edge for one in _ranked(tree, edges)]
 
 
 def cpu_weights(tree: Tree) -> dict[str, int]:
@@ -81,24 +87,39 @@ def cpu_weights(tree: Tree) -> dict[str, int]:
     return {edge.key: FOLLOWER_WEIGHT if place else LEADER_WEIGHT for place, edge in enumerate(ranked)}
 
 
-def worth(tree: Tree, entry: Entry) -> float:
-    """Probability of success per expected remaining second of a Recipe."""
-    return tree.odds(entry.id) / max(remaining_seconds(tree, entry), 0.001)
+def worth(tree: Tree, recipe_id: str) -> float:
+    """Probability of success per expected remaining second of a live Recipe."""
+    return tree.odds(recipe_id) / tree.seconds_left(recipe_id)
 
 
-def remaining_seconds(tree: Tree, entry: Entry) -> float:
-    """Expected seconds of the work of a Recipe that is not done, shared work included."""
-    recipe = entry.recipe
-    whole = _weight(recipe.base) + sum(_weight(step) for step in recipe.steps) + _weight(recipe.check)
-    left = sum(_weight(edge.work) for edge in tree.remaining(entry.id))
-    return entry.expected_seconds * left / whole
+def needed(tree: Tree, edge: Edge, rivals: list[_Rank]) -> float:
+    """The probability that an edge's work comes to be of use: that the best Recipe of every better edge fails.
+
+    As if these failed independently; they mostly fail for the same reasons, so that this is a lower bound.
+    """
+    mine = next(one for one in rivals if one.edge is edge)
+    product = 1.0
+    for other in rivals:
+        if other.key < mine.key:
+            product *= 1 - other.odds
+    return product
 
 
-def _weight(work: BaseRef | Step | Check) -> float:
-    match work:
-        case Step():
-            return KIND_SECONDS[work.kind]
-        case Check():
-            return KIND_SECONDS[StepKind.TEST]
-        case BaseRef():
-            return BASE_SECONDS
+def _of_the_leader(tree: Tree) -> tuple[str, ...]:
+    live = tree.live()
+    if not live:
+        return ()
+    leader = min(live, key=lambda entry: (-worth(tree, entry.id), entry.order))
+    return tuple(edge.key for edge in tree.runnable() if leader.id in edge.recipes)
+
+
+def _ranked(tree: Tree, edges: list[Edge]) -> list[_Rank]:
+    """Every live Recipe passes through one edge that runs or could run, so that this looks at each Recipe once."""
+    return sorted((_rank(tree, edge) for edge in edges), key=lambda one: one.key)
+
+
+def _rank(tree: Tree, edge: Edge) -> _Rank:
+    best = min(((-worth(tree, name), tree.entry(name).order, name) for name in edge.recipes), default=None)
+    if best is None:
+        return _Rank(edge, 0.0, 1 << 60, 0.0)
+    return _Rank(edge, -best[0], best[1], tree.odds(best[2]))

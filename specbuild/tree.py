@@ -13,6 +13,7 @@ from enum import Enum
 
 import networkx as nx
 
+from specbuild.durations import Durations
 from specbuild.model import digest_of
 from specbuild.recipe import BaseRef, Check, Recipe, Step
 
@@ -73,7 +74,13 @@ class Tree:
     without live Recipes is not runnable, and if it is running it is unneeded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, durations: Durations | None = None) -> None:
+        """`durations` tells how long work is expected to take."""
+        self._durations = durations or Durations()
+        self._scales: dict[str, float] = {}
+        """Recipe → its expected seconds ÷ what its kinds of work usually take."""
+        self._left: dict[str, float] = {}
+        """Recipe → expected seconds of the work that is not done."""
         self._graph: nx.DiGraph[str] = nx.DiGraph()
         self._edges: dict[str, Edge] = {}
         self._entries: dict[str, Entry] = {}
@@ -99,6 +106,9 @@ class Tree:
         self._by_digest[entry.recipe.digest] = entry.id
         self._paths[entry.id] = path
         self._states[entry.id] = RecipeState.LIVE
+        usual = sum(self._durations.usual(self._edges[key].work) for key in path)
+        self._scales[entry.id] = entry.expected_seconds / usual
+        self._left[entry.id] = sum(self._cost(entry.id, edge) for edge in self.remaining(entry.id))
         for key in path:
             self._edges[key].recipes.add(entry.id)
         if any(self._edges[key].state is EdgeState.FAILED for key in path):
@@ -168,7 +178,10 @@ class Tree:
 
     def finish(self, key: str) -> None:
         """Mark a running edge as done: its node's state exists now."""
-        self._stop(key).state = EdgeState.DONE
+        edge = self._stop(key)
+        edge.state = EdgeState.DONE
+        for name in edge.recipes:
+            self._left[name] -= self._cost(name, edge)
         for child in self._graph.successors(key):
             self._refresh(child)
 
@@ -207,6 +220,10 @@ class Tree:
         """The live Recipes that expect the edge `key` to fail, in order."""
         return [entry for entry in self.live() if entry.against == key]
 
+    def seconds_left(self, recipe_id: str) -> float:
+        """Expected seconds of the work of a live Recipe that is not done, shared work included; at least 0.001."""
+        return max(self._left[recipe_id], 0.001)
+
     def remaining(self, recipe_id: str) -> list[Edge]:
         """The edges of a Recipe that are not done, in order."""
         return [self._edges[key] for key in self._paths[recipe_id] if self._edges[key].state is not EdgeState.DONE]
@@ -223,6 +240,10 @@ class Tree:
                     self._graph.add_edge(parent, key)
             parent = key
         return keys
+
+    def _cost(self, recipe_id: str, edge: Edge) -> float:
+        learned = self._durations.learned(edge.work)
+        return self._durations.usual(edge.work) * self._scales[recipe_id] if learned is None else learned
 
     def _stop(self, key: str) -> Edge:
         edge = self._edges[key]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
-from specbuild.scheduler import FOLLOWER_WEIGHT, LEADER_WEIGHT, choose, cpu_weights, remaining_seconds
+from specbuild.scheduler import FOLLOWER_WEIGHT, LEADER_WEIGHT, choose, cpu_weights
 from specbuild.tree import Entry, Tree
 
 
@@ -43,10 +43,10 @@ def test_shared_work_is_valued_by_its_best_recipe_and_started_once() -> None:
 
 def test_done_work_no_longer_counts_against_a_recipe() -> None:
     tree = tree_of(("b", "xy", 0.5, 40))
-    before = remaining_seconds(tree, tree.entry("r0"))
+    before = tree.seconds_left("r0")
     tree.start(tree.path("r0")[1])
     tree.finish(tree.path("r0")[1])
-    assert remaining_seconds(tree, tree.entry("r0")) < before < 40
+    assert tree.seconds_left("r0") < before < 40
 
 
 def test_no_more_starts_than_there_are_free_slots() -> None:
