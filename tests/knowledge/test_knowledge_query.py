@@ -176,3 +176,23 @@ def test_a_damaged_index_is_told(tmp_path: Path) -> None:
     known.index(R).write_bytes(b"no database" * 1000)
     with pytest.raises(StoreError, match="cannot be read"):
         known.owner(PathKind.HEADER, "lber.h", release=R)
+
+
+def test_development_files_of_a_project_are_found_where_its_sources_are_numbered(known: Knowledge) -> None:
+    assert known.development("PostgreSQL", release=R)[0] == "libpq-dev"
+
+
+def test_packages_are_known_with_their_source_and_section(known: Knowledge) -> None:
+    found = known.packages(["libpq-dev", "libpq5", "unheard-of"], release=R)
+    assert {name: (one.section, one.source) for name, one in found.items()} == {
+        "libpq-dev": ("libdevel", "postgresql-15"),
+        "libpq5": ("libs", "postgresql-15"),
+    }
+    assert known.packages(["libpq-dev"], release="sid") == {}
+    assert known.packages([], release=R) == {}
+
+
+def test_the_upstream_version_of_a_source_is_read_from_debian_s(known: Knowledge) -> None:
+    assert known.version("openssl", release=R) == "3.0.9"
+    assert known.version("unheard-of", release=R) == ""
+    assert known.version("openssl", release="sid") == ""
