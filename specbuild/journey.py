@@ -186,6 +186,7 @@ class _Build:
                     later=[_later(field, found, pending) for pending in found.bases.pending],
                     mender=mender,
                     ahead=settings.ahead,
+                    durations=learned.durations(),
                     sequential=settings.sequential,
                     limits=surroundings.limits,
                     reporter=self._reporter,

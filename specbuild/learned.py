@@ -11,6 +11,7 @@ import anyio
 from specbuild.bases.choose import provider_of
 from specbuild.bases.debian import architecture
 from specbuild.config import Settings
+from specbuild.durations import Durations, name_of
 from specbuild.errors import ConfigError, DownloadError, StoreError, TransientError
 from specbuild.events import Reporter
 from specbuild.field import Field
@@ -19,10 +20,33 @@ from specbuild.knowledge.query import FOLDER, Knowledge
 from specbuild.knowledge.refresh import Refresher, mirror_address
 from specbuild.knowledge.wheels import PackageIndex
 from specbuild.mending import Elsewhere, Mender
+from specbuild.recipe import BaseRef, Check, Step
 from specbuild.strategies.contract import Candidate
 from specbuild.survey import Survey
 
 Notify = Callable[[str], None]
+
+
+class LearnedDurations(Durations):
+    """Expected seconds of work from earlier builds, each looked up once."""
+
+    def __init__(self, outcomes: Outcomes | None) -> None:
+        super().__init__()
+        self._outcomes = outcomes
+        self._known: dict[str, float | None] = {}
+
+    def learned(self, work: BaseRef | Step | Check) -> float | None:
+        """The median of what this very work took; None if it never ended well here."""
+        name = name_of(work)
+        if name not in self._known:
+            self._known[name] = self._read(name)
+        return self._known[name]
+
+    def _read(self, name: str) -> float | None:
+        try:
+            return self._outcomes.usual_seconds(name) if self._outcomes else None
+        except StoreError:
+            return None
 
 
 class Learned:
@@ -54,6 +78,10 @@ class Learned:
         if self.outcomes is not None:
             self.outcomes.close()
         await self._index.__aexit__(kind, error, trace)
+
+    def durations(self) -> Durations:
+        """How long work is expected to take."""
+        return LearnedDurations(self.outcomes)
 
     async def prepare(self, release: str) -> None:
         """Make the package index of a release, or make it anew if it is old; asked for once a build."""

@@ -15,6 +15,7 @@ from itertools import islice
 
 import anyio.to_thread
 
+from specbuild.durations import name_of
 from specbuild.errors import SandboxError, StoreError, TransientError
 from specbuild.events import FailureSeen, RepairJudged, RepairMade, Reporter
 from specbuild.execution import FORK_FROM, Execution, Foresight, kind, title
@@ -163,8 +164,9 @@ class Mender:
         """Judge the repairs of the candidates that an execution was for."""
         if done.outcome in ("cancelled", "reused") or done.error:
             return
-        if done.outcome == "ok" and not isinstance(done.work, Check):
-            self._seconds.append((kind(done.work), done.end - done.start))
+        if done.outcome == "ok":
+            taken = done.end - done.start
+            self._seconds += [(f"kind:{kind(done.work)}", taken), (name_of(done.work), taken)]
         for name in done.candidates:
             for trial in self._trials.get(name, ()):
                 self._judge(name, trial, done)

@@ -56,8 +56,8 @@ class _Rank:
 def choose(tree: Tree, *, slots: int, sequential: bool = False, price: float = WASTE_PRICE) -> Decision:
     """The edges to start so that at most `slots` run, or one more that outranks all of them (at most twice `slots`).
 
-    With `sequential`, only edges of the best live Recipe are started, one at a time. `price` is the least probability of
-    being needed (0 to 1) of what is started beside the best.
+    With `sequential`, only edges of the best live Recipe are started. `price` is the least probability of being needed
+    (0 to 1) of what is started beside the best.
     """
     running = tree.running()
     if sequential:

@@ -17,6 +17,7 @@ from typing import Literal, assert_never
 import anyio
 from anyio.abc import TaskGroup
 
+from specbuild.durations import Durations
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
 from specbuild.events import (
     CandidateEnded,
@@ -79,6 +80,7 @@ async def race(
     later: Iterable[Later] = (),
     mender: Mends | None = None,
     ahead: bool = True,
+    durations: Durations | None = None,
     sequential: bool = False,
     limits: Limits | None = None,
     time_limit: float | None = None,
@@ -88,6 +90,7 @@ async def race(
 ) -> RaceResult:
     """Race Recipes until one verifies, none is left, or `time_limit` seconds have passed since `began`.
 
+    `durations` tells how long work is expected to take.
     `mender` repairs what fails; with `ahead`, also what is only about to, in forks beside the running step.
 
     What is to come `later` is started, one at a time and in order, once a slot has nothing else to do; in sequential
@@ -106,6 +109,7 @@ async def race(
         later=tuple(later),
         mender=mender,
         ahead=ahead and not sequential,
+        durations=durations,
         logs=logs,
         clock=clock,
         began=began,
@@ -130,11 +134,12 @@ class _Race:
         later: tuple[Later, ...],
         mender: Mends | None,
         ahead: bool,
+        durations: Durations | None,
         logs: Path | None,
         clock: Callable[[], float],
         began: float | None,
     ) -> None:
-        self.tree = Tree()
+        self.tree = Tree(durations)
         self._backend = backend
         self._workshop = workshop
         self._slots = slots

@@ -105,6 +105,11 @@ class Outcomes:
             next((Sample(int(n), float(total), float(squares)) for n, total, squares in found), Sample())
         )
 
+    def usual_seconds(self, kind: str) -> float | None:
+        """The median of the seconds that steps of that kind took, as a log-normal has it; None if none was recorded."""
+        row = next(iter(self._read("SELECT count, log_sum FROM steps WHERE kind = ?", (kind,))), None)
+        return math.exp(float(row[1]) / int(row[0])) if row else None
+
     async def arecord_repair(self, failure: str, repair: str, *, worked: bool) -> None:
         """`record_repair` in a worker thread."""
         await anyio.to_thread.run_sync(lambda: self.record_repair(failure, repair, worked=worked))
