@@ -53,8 +53,8 @@ def at_build(
     return Case(made, len(made.steps) - 1, facts, debian, "pip install")
 
 
-def at_check(debian: Knowledge, *packages: str, **facts: str) -> Case:
-    case = at_build(debian, *packages, **facts)
+def at_check(debian: Knowledge, *packages: str, name: str = "") -> Case:
+    case = at_build(debian, *packages, name=name)
     return Case(case.recipe, case.index + 1, case.facts, debian, case.install)
 
 
