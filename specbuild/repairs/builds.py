@@ -40,11 +40,16 @@ from specbuild.repairs.python_steps import (
     step,
 )
 from specbuild.strategies import project, requirements, steps
+from specbuild.strategies.dated import EDITABLE_SETUPTOOLS, OLDEST_SETUPTOOLS, OLDEST_SETUPTOOLS_312
 
 _BUILD_TOOLS = frozenset({"setuptools", "wheel", "meson", "ninja", "cmake", "cython", "numpy", "scikit-build-core"})
 _BACKENDS = {"flit_core.buildapi": "flit-core", "mesonpy": "meson-python", "poetry.core.masonry.api": "poetry-core"}
 _LOCKERS = frozenset({"uv", "poetry", "pdm", "pipenv"})
 _INSTALLERS = frozenset({"pip", "uv", "setuptools", "poetry", "flit", "hatch", "hatchling", "build", "pdm"})
+_EDITABLE_SETUPTOOLS = 64
+"""The first that uv can ask for an editable install (PEP 660)."""
+
+_NEW_PYTHONS = frozenset({"3.12", "3.13", "3.14"})
 _TARGETS = ("build", "compile", "develop", "all")
 
 
@@ -103,7 +108,8 @@ def _undeclared(case: Case, module: str, of: str) -> Iterator[Repair]:
 
 def _bounded(case: Case, requirement: str, why: str, chance: float, of: str = "") -> Repair:
     """A bound on builds; for the distribution `of` also a requirement, since it may not ask for any release of it."""
-    edits: tuple[Edit, ...] = build_constrained(case, requirement)
+    edits = _as_copy(case) if _too_old_for_editables(requirement) else ()
+    edits += build_constrained(case, requirement)
     if of:
         edits += build_extended(case, of, requirement)
     return Repair(
@@ -113,6 +119,17 @@ def _bounded(case: Case, requirement: str, why: str, chance: float, of: str = ""
         edits=edits,
         probability=chance,
     )
+
+
+def _too_old_for_editables(requirement: str) -> bool:
+    below = re.fullmatch(r"setuptools<(\d+)", requirement)
+    return below is not None and int(below[1]) <= _EDITABLE_SETUPTOOLS
+
+
+def _as_copy(case: Case) -> tuple[Edit, ...]:
+    """The edit that installs as a copy what the failing work installs in editable form."""
+    run = re.sub(r"(?<=\s)(?:-e|--editable)\s+", "", case.step.run)
+    return (rerun(case, run=run),) if run != case.step.run else ()
 
 
 def _without_isolation(case: Case, requirement: str, module: str, chance: float) -> Repair:
@@ -179,13 +196,12 @@ def _backend(failure: DriftedBackend, case: Case) -> Iterator[Repair]:
 
 
 def _not_editable(case: Case) -> Iterator[Repair]:
-    run = re.sub(r"(?<=\s)(-e|--editable)\s+", "", case.step.run)
-    if run != case.step.run:
+    if edits := _as_copy(case):
         yield Repair(
             name="pip:not-editable",
             title="install the project as a copy",
             why="its build backend makes no editable installs",
-            edits=(rerun(case, run=run),),
+            edits=edits,
             probability=odds.OTHER_TOOL,
         )
 
@@ -195,10 +211,15 @@ def _backend_dated(name: str, failure: DriftedBackend, case: Case) -> Iterator[R
     revision = case.facts.revision_date
     if revision is None or not re.search(r"\buv(\S*) pip install\b", case.step.run):
         return
-    cut = f"--exclude-newer-package {name}={steps.end_of(revision.value)}"
+    until = revision.value
+    if name == "setuptools":
+        until = max(until, OLDEST_SETUPTOOLS_312 if case.recipe.base.python in _NEW_PYTHONS else OLDEST_SETUPTOOLS)
+    cut = f"--exclude-newer-package {name}={steps.end_of(until)}"
     bare = re.sub(rf" --exclude-newer-package {re.escape(name)}=\S+", "", case.step.run)
     run = re.sub(r"(\buv(?:\S*) pip install)\b", rf"\1 {cut}", bare)
-    day = revision.value.date().isoformat()
+    if name == "setuptools" and until < EDITABLE_SETUPTOOLS:
+        run = re.sub(r"(?<=\s)(?:-e|--editable)\s+", "", run)
+    day = until.date().isoformat()
     yield Repair(
         name=f"build-constraint:{name}@{day}",
         title=f"build with {name} as of {day}",

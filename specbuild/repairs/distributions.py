@@ -28,6 +28,7 @@ from specbuild.repairs.python_steps import (
     builds,
     dated,
     fresh,
+    has,
     in_check,
     installed,
     option,
@@ -79,6 +80,8 @@ def _module(failure: MissingModule, case: Case) -> Iterator[Repair]:
         return
     for rank, module in enumerate((failure.module, *failure.alternatives)):
         for bringer in bringers(case, module)[:3]:
+            if has(case, (bringer.requirement,)):
+                continue
             edits = (installed(case, (bringer.requirement,)),)
             yield Repair(
                 name=f"pip:{bringer.name}",
@@ -94,7 +97,7 @@ def _module(failure: MissingModule, case: Case) -> Iterator[Repair]:
 def _group(case: Case) -> Iterator[Repair]:
     """The project's own test group, where a route has overlooked it."""
     wanted = requirements.tests(case.facts)
-    if in_check(case) and wanted.requirements:
+    if in_check(case) and wanted.requirements and not has(case, wanted.requirements):
         yield Repair(
             name="pip:test-group",
             title=f"install the {wanted.why}",
@@ -107,7 +110,7 @@ def _group(case: Case) -> Iterator[Repair]:
 
 def _everything(case: Case) -> Iterator[Repair]:
     texts = _declared(case)
-    if texts:
+    if texts and not has(case, texts):
         yield Repair(
             name="pip:declared",
             title="install what the project declares",

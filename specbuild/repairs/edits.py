@@ -37,7 +37,10 @@ class SetVariables(Frozen):
 
 
 class ReplaceWork(Frozen):
-    """Run something else in place of what failed. Of a Check the report and its runner stay as `check` says."""
+    """Run something else in place of what failed. Of a Check the report and its runner stay as `check` says.
+
+    Variables that are set there stay, so that an edit made without knowledge of another does not undo it.
+    """
 
     kind: Literal["replace-work"] = "replace-work"
     step: Step | None = None
@@ -125,10 +128,18 @@ def _set(edit: SetVariables, placed: Placed) -> Recipe:
 def _replace(edit: ReplaceWork, placed: Placed) -> Recipe:
     recipe, steps = placed.recipe, placed.recipe.steps
     if placed.index == len(steps):
-        return _with(recipe, check=edit.check) if edit.check else recipe
+        return _with(recipe, check=_check_in(edit.check, recipe.check)) if edit.check else recipe
     if edit.step is None:
         return recipe
-    return _with(recipe, steps=(*steps[: placed.index], edit.step, *steps[placed.index + 1 :]))
+    step = _in(edit.step, steps[placed.index].env)
+    return _with(recipe, steps=(*steps[: placed.index], step, *steps[placed.index + 1 :]))
+
+
+def _check_in(check: Check, place: Check) -> Check:
+    """The Check in the place of another, with the variables and services that other edits gave to that one."""
+    services = dict(check.services) | dict(place.services)
+    step = _in(check.step, place.step.env)
+    return check.model_copy(update={"step": step, "services": tuple(sorted(services.items()))})
 
 
 def _start(edit: StartService, recipe: Recipe) -> Recipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,8 +11,10 @@ from packaging.utils import canonicalize_name
 
 from specbuild.repairs import python_odds as odds
 from specbuild.repairs.contract import Case, Source
+from specbuild.repairs.python_steps import builds
 from specbuild.strategies import requirements
 from specbuild.strategies.imported import DISTRIBUTIONS, distribution_of
+from specbuild.strategies.runners import RUNNERS
 
 PKG_RESOURCES = "setuptools<82"
 """The last releases with `pkg_resources`."""
@@ -22,6 +25,8 @@ _RENEWED = {
 }
 """Build requirements that one release changed at its root, with the day of that release by the index: sources of before
 then were written for the releases below."""
+
+_TEST_MODULE = re.compile(r"(unit_?)?tests?(ing)?(_.*)?|.*_tests?|conftest|(test_?)?(helpers?|utils?|common|fixtures?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,11 @@ def is_own(case: Case, module: str) -> bool:
     return top in {fact.value for fact in case.facts.packages}
 
 
+def looks_like_a_test(module: str) -> bool:
+    """Whether a module is called as test modules and what lies beside them are."""
+    return bool(_TEST_MODULE.fullmatch(module.partition(".")[0].lower()))
+
+
 def _found(case: Case, module: str) -> Iterator[Bringer]:
     packaged = case.knowledge.distributions(module, release=case.release)
     top = module.partition(".")[0]
@@ -83,4 +93,9 @@ def _found(case: Case, module: str) -> Iterator[Bringer]:
     for rank, name in enumerate(packaged[:3]):
         chance = odds.PACKAGED * odds.RIVAL**rank
         yield Bringer(name, f"{case.release}'s package of {module} holds {name}", chance, "index")
-    yield Bringer(str(canonicalize_name(top)), f"a distribution is called as its module {top}", odds.SAME_NAME)
+    if not looks_like_a_test(top):
+        # What no test file imports from elsewhere may lie in the tree, and the index may have anything of that name.
+        used = {need.name.partition(".")[0] for need in case.facts.test_needs}
+        seen = builds(case) or top in used | RUNNERS.keys()
+        chance = odds.SAME_NAME if seen else odds.SAME_NAME_UNSEEN
+        yield Bringer(str(canonicalize_name(top)), f"a distribution is called as its module {top}", chance)

@@ -18,6 +18,12 @@ PACKAGED = 0.8
 SAME_NAME = 0.6
 """A distribution that is called as its module: mostly right, now and then an unrelated one of that name."""
 
+SAME_NAME_UNSEEN = 0.15
+"""The same where no test file is seen to import it from elsewhere: as often a file of the tree itself."""
+
+IN_TREE = 0.5
+"""The folder of the tree that has a module of that name, on the path: suites that are run in some way of their own."""
+
 RIVAL = 0.5
 """Share kept by each further distribution that is said to bring the same."""
 

@@ -106,6 +106,13 @@ def overridden(case: Case, requirement: str) -> tuple[Edit, ...]:
     )
 
 
+def has(case: Case, requirements: Iterable[str]) -> bool:
+    """Whether earlier Steps have installed all of these, written in the same way."""
+    done = [one.run for one in case.recipe.steps[: case.index] if " install " in one.run]
+    words = {word for run in done for word in run.split()}
+    return all(words.issuperset(shlex.quote(text).split()) for text in requirements)
+
+
 def rerun(case: Case, **changes: object) -> ReplaceWork:
     """The failing Step or Check again, with changes to its Step."""
     if case.index == len(case.recipe.steps):

@@ -16,13 +16,15 @@ from specbuild.failures import (
     TestCollision,
     TimedOut,
 )
-from specbuild.recipe import SOURCE_DIR, Check, Step, StepKind
+from specbuild.predictors import stdlib
+from specbuild.recipe import SOURCE_DIR, VENV_DIR, Check, Step, StepKind
 from specbuild.repairs import python_odds as odds
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import InsertSteps, ReplaceWork, SetVariables
 from specbuild.repairs.import_names import is_own
 from specbuild.repairs.python_steps import command, fresh, in_check, installed, option, rerun
 from specbuild.strategies import requirements
+from specbuild.strategies.runners import RUNNERS
 from specbuild.verify import pytest_commands
 from specbuild.verify.checks import checks_for
 from specbuild.verify.programs import program_command
@@ -161,6 +163,7 @@ def _own_module(failure: MissingModule, case: Case) -> Iterator[Repair]:
     """Modules that lie in the tree: on the path, whatever folder pytest starts from."""
     top = failure.module.partition(".")[0]
     if not (is_own(case, failure.module) or top in _TEST_FOLDERS):
+        yield from _in_tree(top, case)
         return
     inner = any(fact.evidence.file.startswith("src/") for fact in case.facts.packages)
     folders = [SOURCE_DIR, *([f"{SOURCE_DIR}/src"] if inner else [])]
@@ -179,6 +182,29 @@ def _own_module(failure: MissingModule, case: Case) -> Iterator[Repair]:
             edits=(installed(case, (".",), "--no-cache", "--reinstall-package", _name(case)),),
             probability=odds.INSTALLED,
         )
+
+
+def _in_tree(module: str, case: Case) -> Iterator[Repair]:
+    """The folder of the tree that has a module of that name: a `.pth` file puts it on the path of every Python."""
+    known = {need.name.partition(".")[0] for need in case.facts.test_needs} | RUNNERS.keys()
+    if module in known or stdlib.is_standard(module) or not module.isidentifier():
+        return
+    run = (
+        f"found=$(find {SOURCE_DIR} -path '*/.*' -prune -o "
+        f"\\( -name {module}.py -o -path '*/{module}/__init__.py' \\) -print | sort | head -n 1)\n"
+        f'[ -n "$found" ] || {{ echo "specbuild: the tree has no module {module}" >&2; exit 1; }}\n'
+        f'folder=$(dirname "${{found%/__init__.py}}")\n'
+        f"site=$({VENV_DIR}/bin/python -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))')\n"
+        f'echo "$folder" >> "$site/specbuild-tree.pth"'
+    )
+    look = Step(kind=StepKind.BUILD, run=run, title=f"put the folder of {module} on the path", network=False)
+    yield Repair(
+        name=f"path:{module}",
+        title=f"put the folder of the tree that has the module {module} on the import path",
+        why="no test file imports it from elsewhere, so it lies in the tree",
+        edits=(InsertSteps(steps=(look,)),),
+        probability=odds.IN_TREE,
+    )
 
 
 def _name(case: Case) -> str:
