@@ -8,6 +8,7 @@ import sys
 BENCHES = {
     "foresight": "bench.foresight",
     "forks": "bench.forks",
+    "predictors": "bench.predictors",
     "readers": "bench.readers",
     "repairs": "bench.repairs",
 }

@@ -74,7 +74,19 @@ CLIENT_LIBRARY = 0.45
 """The project is a client of a server, or its tests import a client: half of these suites have a server of their own
 making, or a fake."""
 
-TEST_PROGRAM = 0.3
+DEBIAN_SERVER = 0.65
+"""Debian has a server at hand when it builds and tests the project."""
+
+OTHERS_RUNTIME_LIBRARY = 0.5
+"""As `OWN_RUNTIME_LIBRARY`, of what the project depends on: not all tests come to use it."""
+
+BY_NAME = 0.45
+"""Debian does not have the project, but a library that it is called after. Some carry a copy of it."""
+
+SPEEDUPS = 0.2
+"""A distribution is built whose compiled code only makes it faster: what is left when there is no compiler."""
+
+TEST_PROGRAM = 0.35
 """Debian has a program at hand when it builds and tests the project, and the Recipe has not."""
 
 ONE_YEAR = 0.5

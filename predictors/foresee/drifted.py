@@ -60,7 +60,7 @@ def _user(view: View, one: Break) -> Chosen | None:
 def _interpreter(view: View, revision: datetime) -> Iterator[Foreseen]:
     if view.target is None or _names_interpreter(view):
         return
-    nose = any(layout.runner == "nose" for layout in view.facts.tests) or view.own_name == "nose"
+    nose = "nose" in (view.own_name, view.outlook.candidate.recipe.check.runner)
     for one in (*INTERPRETERS, *((NOSE,) if nose else ())):
         aged = 1.0 if one is NOSE else _aged(revision, one.day)
         if view.target.version >= one.python and aged:

@@ -88,8 +88,8 @@ BREAKS: tuple[Break, ...] = (
     _build("setuptools", "use_2to3", "58", date(2021, 9, 4), 0.1, "v58.0.0: lib2to3 support removed"),
     _build("setuptools", "dash-separated keys", "78", date(2025, 3, 24), 0.03, "v78.0.0, given back by v78.0.2"),
     _build("setuptools", "pkg_resources", "82", date(2026, 2, 8), 0.12, "v82.0.0: pkg_resources removed"),
-    _build("cython", "cython_sources", "3", date(2023, 7, 17), 0.3, "3.0.0: language level 3str, stricter C code"),
-    _build("scikit-build-core", "cmake.targets", "0.10", date(2024, 8, 7), 0.2, "0.10: build.targets"),
+    _build("cython", "cython_sources", "3", date(2023, 7, 17), 0.35, "3.0.0: language level 3str, stricter C code"),
+    _build("scikit-build-core", "cmake.targets", "0.11", date(2025, 2, 27), 0.2, "0.11: settings of before 0.10"),
     # What suites run on
     _tests("pytest", "yield tests", "4", date(2018, 11, 13), 0.06, "4.0.0: RemovedInPytest4Warning"),
     _tests("pytest", "pytest.config", "5", date(2019, 6, 28), 0.06, "5.0.0: pytest.config removed"),

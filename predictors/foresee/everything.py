@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import anyio.to_thread
 
-from specbuild.predictors.foresee import bounds, chances, drifted, own_build, sources, surroundings
+from specbuild.predictors.foresee import bounds, chances, companions, drifted, own_build, sources, surroundings
 from specbuild.predictors.foresee.contract import Foreseen, Outlook
 from specbuild.predictors.foresee.view import View, look
 
@@ -14,6 +14,7 @@ RULES: dict[str, Callable[[View], Iterable[Foreseen]]] = {
     "bounds": bounds.foresee,
     "sources": sources.foresee,
     "own build": own_build.foresee,
+    "companions": companions.foresee,
     "eras": drifted.foresee,
     "surroundings": surroundings.foresee,
 }

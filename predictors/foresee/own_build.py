@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from specbuild.failures import (
     MissingBuildDependency,
-    MissingCommand,
     MissingDevelopmentFiles,
-    MissingLibrary,
     MissingToolchain,
 )
 from specbuild.predictors.foresee import chances, compilers
@@ -18,16 +16,6 @@ from specbuild.predictors.foresee.contract import Foreseen
 from specbuild.predictors.foresee.view import View, linked
 from specbuild.recipe import StepKind
 from specbuild.repo.facts import Evidence
-
-_LIBRARY = re.compile(r"lib(?P<stem>[a-z][a-z0-9+.-]*?)-?(?P<version>\d[\d.]*(?:q\d+)?(?:-\d+)?)(?:t64)?")
-"""A package of a shared library, which is called after the library and its version (Debian Policy 8.1)."""
-
-_PROGRAMS = {"swig": "swig", "flex": "flex", "bison": "bison", "cmake": "cmake", "git": "git"}
-"""Package → program, of those that builds call."""
-
-_FROM_INDEX = frozenset({"cmake", "ninja", "swig"})
-"""Programs that builds may as well require from the package index."""
-
 
 _BUILD_MODULES = (
     ("python3-numpy", "numpy", chances.UNDECLARED_NUMPY),
@@ -83,6 +71,7 @@ def _toolchains(
 def _from_debian(view: View) -> Iterator[Foreseen]:
     needs = view.needs(view.own_name) if view.own_name else None
     if needs is None:
+        yield from _by_name(view)
         return
     extensions = view.facts.extensions
     by_debian = f"Debian builds {needs.source} {needs.version} with"
@@ -99,19 +88,23 @@ def _from_debian(view: View) -> Iterator[Foreseen]:
             evidence=tuple(one.evidence for one in extensions[:3]),
         )
     yield from _undeclared(view, needs.packages, by_debian)
-    if not extensions:
-        yield from _loaded(view, needs.packages, by_debian)
-    required_names = {fact.value.lower() for fact in view.facts.build_requires}
-    for package in needs.packages:
-        program = _PROGRAMS.get(package)
-        fetched = package in _FROM_INDEX and any(name.startswith(package) for name in required_names)
-        if program and extensions and not fetched and not view.has(package):
-            yield Foreseen(
-                failure=MissingCommand(command=program),
-                probability=chances.OWN_TOOLS,
-                at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
-                why=f"{by_debian} {package}",
-            )
+
+
+def _by_name(view: View) -> Iterator[Foreseen]:
+    """Bindings that Debian does not have are mostly called after their library: `pysqlite3`, `python-foo`, `foo-py`."""
+    required = [one for one in view.facts.extensions if not one.optional]
+    stem = re.fullmatch(r"(?:python-?|py-?)?(.+?)(?:-?py|-python|-binding)?", view.own_name)
+    if not required or stem is None or stem[1] == view.own_name:
+        return
+    packages = view.development(stem[1])
+    if packages and not view.has(*packages):
+        yield Foreseen(
+            failure=MissingDevelopmentFiles(name=stem[1]),
+            probability=chances.BY_NAME,
+            at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
+            why=f"{view.own_name} has compiled code and is called after {stem[1]}, for which there is {packages[0]}",
+            evidence=tuple(one.evidence for one in required[:3]),
+        )
 
 
 def _undeclared(view: View, packages: Iterable[str], by_debian: str) -> Iterator[Foreseen]:
@@ -126,17 +119,4 @@ def _undeclared(view: View, packages: Iterable[str], by_debian: str) -> Iterator
                 probability=chance,
                 at=view.first(StepKind.BUILD),
                 why=f"{by_debian} {package}, and the project declares no build requirements",
-            )
-
-
-def _loaded(view: View, packages: Iterable[str], by_debian: str) -> Iterator[Foreseen]:
-    """Shared libraries that a project without compiled code loads by itself."""
-    for package in packages:
-        named = _LIBRARY.fullmatch(package)
-        if named and not view.has(package) and not package.endswith("-dev"):
-            yield Foreseen(
-                failure=MissingLibrary(library=named["stem"], when="load"),
-                probability=chances.OWN_RUNTIME_LIBRARY,
-                at=StepKind.TEST,
-                why=f"{by_debian} {package}, though it has nothing to compile: it is loaded at run time",
             )

@@ -17,6 +17,13 @@ _NEAREST = 5
 """Releases on either side that may tell whether a distribution has compiled code."""
 
 
+SPEEDUPS = frozenset(
+    ("coverage", "markupsafe", "msgpack", "pyyaml", "setproctitle", "simplejson", "sqlalchemy", "tornado", "websockets")
+) | {"wrapt", "zope-interface", "zope-proxy"}
+"""Distributions whose set-up scripts go on without a compiler: each has a pure fallback and catches build errors, or
+marks its extensions as optional."""
+
+
 def foresee(view: View) -> Iterable[Foreseen]:
     """Compilers and libraries that are missing for what will be built from source."""
     if not view.bare:
@@ -69,6 +76,8 @@ def _compiled(chosen: Chosen, needs: BuildNeeds | None) -> _Compiled | None:
     release = chosen.release
     if release is None:
         return None
+    if chosen.wanted.name in SPEEDUPS:
+        return _Compiled(chances.SPEEDUPS, "its compiled code only makes it faster")
     if release.native is not None:
         told = _Compiled(chances.SOURCE_WITHOUT_COMPILER, "its wheels for others hold compiled code")
         return told if release.native else None

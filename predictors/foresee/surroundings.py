@@ -37,7 +37,6 @@ CLIENTS = {
     "gssapi": "kdc",
     "kafka-python": "kafka",
     "confluent-kafka": "kafka",
-    "dbus-python": "dbus",
 }
 """Distributions that talk to a server and do little else → the service that their own tests want."""
 

@@ -64,6 +64,13 @@ class View:
         except StoreError:  # a damaged index is told of where it is made anew
             return None
 
+    def development(self, library: str) -> tuple[str, ...]:
+        """Packages to build against a library. Blocking."""
+        try:
+            return self.outlook.knowledge.development(library, release=self.outlook.release)
+        except StoreError:
+            return ()
+
     def has(self, *packages: str) -> bool:
         """Whether the Recipe installs one of these system packages."""
         return not self.contents.packages.isdisjoint(packages)

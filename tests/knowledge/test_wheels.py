@@ -23,7 +23,7 @@ METADATA = "Metadata-Version: 2.1\nName: demo\nRequires-Dist: attrs\n"
 
 
 def page(*files: dict[str, object]) -> Answer:
-    listed = [{"url": f"../../files/{one['filename']}", "hashes": {}, **one} for one in files]
+    listed = [{"url": f"../../files/{one['filename']}", **one} for one in files]
     return Answer(json.dumps({"meta": {"api-version": "1.1"}, "files": listed}).encode(), headers=JSON)
 
 

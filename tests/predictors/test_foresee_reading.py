@@ -167,8 +167,8 @@ def test_markers_are_judged_for_the_target_and_its_extras() -> None:
     assert TARGET.applies(Requirement('x; sys_platform == "linux"'))
 
 
-def wanted(specifier: str = "", **policy: object) -> Wanted:
-    return Wanted("x", SpecifierSet(specifier), Policy(**policy), StepKind.DEPENDENCIES)  # type: ignore[arg-type]
+def wanted(specifier: str = "", policy: Policy | None = None) -> Wanted:
+    return Wanted("x", SpecifierSet(specifier), policy or Policy(), StepKind.DEPENDENCIES)
 
 
 def chosen(ask: Wanted, *files: IndexFile) -> tuple[str, bool] | None:
@@ -186,15 +186,15 @@ def test_the_newest_release_that_bounds_dates_and_interpreter_admit_is_chosen() 
     )
     cut = datetime(2020, 1, 1, tzinfo=UTC)
     assert chosen(wanted(), *files) == ("4", False)
-    assert chosen(wanted(cut=cut), *files) == ("2", False)
+    assert chosen(wanted("", Policy(cut=cut)), *files) == ("2", False)
     assert chosen(wanted("<2"), *files) == ("1", False)
-    assert chosen(wanted(cut=cut, cuts={"x": None}), *files) == ("4", False)
-    assert chosen(wanted(lowest=True), *files) == ("1", False)
+    assert chosen(wanted("", Policy(cut=cut, cuts={"x": None})), *files) == ("4", False)
+    assert chosen(wanted("", Policy(lowest=True)), *files) == ("1", False)
     assert chosen(wanted(">=5"), *files) is None
 
 
 def test_files_without_a_date_are_not_there_when_dates_count() -> None:
-    assert chosen(wanted(cut=NEW), wheel("x", "1", uploaded=None)) is None
+    assert chosen(wanted("", Policy(cut=NEW)), wheel("x", "1", uploaded=None)) is None
 
 
 def test_prereleases_are_chosen_only_where_there_is_nothing_else() -> None:
@@ -210,7 +210,7 @@ def test_withdrawn_releases_are_chosen_only_by_name() -> None:
 
 def test_without_a_wheel_that_runs_the_source_is_built() -> None:
     assert chosen(wanted(), wheel("x", "1", "cp312-cp312-win32"), sdist("x", "1")) == ("1", True)
-    assert chosen(wanted(sources=frozenset({"x"})), wheel("x", "1"), sdist("x", "1")) == ("1", True)
+    assert chosen(wanted("", Policy(sources=frozenset({"x"}))), wheel("x", "1"), sdist("x", "1")) == ("1", True)
 
 
 def test_a_release_with_neither_is_passed_over() -> None:
