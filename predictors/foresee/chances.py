@@ -86,8 +86,14 @@ BY_NAME = 0.45
 SPEEDUPS = 0.2
 """A distribution is built whose compiled code only makes it faster: what is left when there is no compiler."""
 
-TEST_PROGRAM = 0.35
-"""Debian has a program at hand when it builds and tests the project, and the Recipe has not."""
+OWN_PROGRAM = 0.75
+"""The project is called after a program that Debian has at hand for it: it wraps that program."""
+
+DISPLAY = 0.25
+"""Debian has a virtual display at hand: mostly for a few tests of many, which are often skipped without one."""
+
+TEST_PROGRAM = 0.25
+"""Debian has a program at hand when it builds and tests the project, and the Recipe has not: mostly for some tests."""
 
 ONE_YEAR = 0.5
 """Share of breaks that show in sources of one year before the break: deprecations come a year or two earlier, so that

@@ -92,6 +92,8 @@ def _programs(view: View, needs: BuildNeeds) -> Iterator[Foreseen]:
             continue
         building = package in AT_BUILD and bool(view.facts.extensions) and view.contents.project is not None
         chance = chances.OWN_TOOLS if building else chances.TEST_PROGRAM
+        if package.removesuffix("-bin") in view.own_name:
+            chance = chances.OWN_PROGRAM
         yield Foreseen(
             failure=MissingCommand(command=program),
             probability=chance * (chances.UNPINNED / 2 if package in _DOCUMENTATION else 1.0),
@@ -108,7 +110,7 @@ def _servers(view: View, needs: BuildNeeds) -> Iterator[Foreseen]:
         if service and service not in started and check.level in (Level.TESTS, Level.COMMAND):
             yield Foreseen(
                 failure=ServiceNeeded(service=service),
-                probability=chances.DEBIAN_SERVER,
+                probability=chances.DISPLAY if service == "display" else chances.DEBIAN_SERVER,
                 at=StepKind.TEST,
                 why=f"{_by(needs)} {package}: its tests talk to a server",
             )

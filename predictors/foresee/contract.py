@@ -30,6 +30,8 @@ class Foreseen(Frozen):
     why: str
     """What tells, in words."""
     evidence: tuple[Evidence, ...] = ()
+    subject: str = ""
+    """The Python distribution whose build is to fail, by its normalised name; empty for what is no build."""
 
 
 class Releases(Protocol):

@@ -65,6 +65,7 @@ def _toolchains(
             at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
             why=f"the project has code to compile, and the recipe installs no compiler for {language}",
             evidence=evidence,
+            subject=view.own_name,
         )
 
 
@@ -86,6 +87,7 @@ def _from_debian(view: View) -> Iterator[Foreseen]:
             at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
             why=f"{by_debian} {', '.join(missing)}",
             evidence=tuple(one.evidence for one in extensions[:3]),
+            subject=view.own_name,
         )
     yield from _undeclared(view, needs.packages, by_debian)
 
@@ -104,6 +106,7 @@ def _by_name(view: View) -> Iterator[Foreseen]:
             at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES),
             why=f"{view.own_name} has compiled code and is called after {stem[1]}, for which there is {packages[0]}",
             evidence=tuple(one.evidence for one in required[:3]),
+            subject=view.own_name,
         )
 
 

@@ -55,6 +55,7 @@ def _of(view: View, chosen: Chosen) -> Iterator[Foreseen]:
             at=chosen.wanted.at,
             why=f"{told}, {compiled.why}, and the recipe installs no compiler for {language}",
             evidence=view.named(chosen.wanted.name),
+            subject=chosen.wanted.name,
         )
     if needs is not None and (missing := view.missing(needs.libraries)):
         some = chances.NOT_ALL_LIBRARIES if len(missing) < len(linked(needs.libraries)) else 1.0
@@ -64,6 +65,7 @@ def _of(view: View, chosen: Chosen) -> Iterator[Foreseen]:
             at=chosen.wanted.at,
             why=f"{told}, and Debian builds it with {', '.join(missing)}",
             evidence=view.named(chosen.wanted.name),
+            subject=chosen.wanted.name,
         )
 
 

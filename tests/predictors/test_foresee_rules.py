@@ -127,6 +127,7 @@ async def test_a_dependency_without_a_wheel_here_wants_the_compiler_that_is_miss
     assert told.probability > 0.8
     assert [one.line for one in told.evidence] == [9]
     assert "fast 1 has no wheel for Python 3.11" in told.why
+    assert told.subject == "fast"
 
 
 async def test_what_is_pinned_is_surer_than_what_is_not(setting: Setting) -> None:
