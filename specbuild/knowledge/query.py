@@ -59,6 +59,10 @@ _PACKAGES = """
 SELECT packages.name, section, coalesce(sources.name, ''), coalesce(version, '')
 FROM packages LEFT JOIN sources ON sources.id = packages.source WHERE packages.name IN ({marks})
 """
+_EMPTY = """
+SELECT id, name FROM packages WHERE name IN ({marks}) AND id NOT IN (
+    SELECT package FROM paths WHERE package IN (SELECT id FROM packages WHERE name IN ({marks})))
+"""
 _DEVELOPMENT = """
 SELECT packages.name FROM sources JOIN packages ON packages.source = sources.id
 WHERE {sources} AND (packages.section LIKE '%libdevel' OR packages.name GLOB 'default-lib*-dev')
@@ -147,6 +151,16 @@ class Knowledge:
         with self._open(release) as db:
             query = _PACKAGES.format(marks=",".join("?" * len(asked)))
             return {row[0]: Package(*row) for row in db.execute(query, asked)} if db else {}
+
+    def empty(self, names: Iterable[str], *, release: str) -> frozenset[str]:
+        """Those of the names that are packages without any file that is kept here: they only depend on others.
+
+        That is what becomes of a name when a package is renamed. Reads all paths: 80 ms.
+        """
+        asked = tuple(dict.fromkeys(names))
+        with self._open(release) as db:
+            query = _EMPTY.format(marks=",".join("?" * len(asked)))
+            return frozenset(row[1] for row in db.execute(query, (*asked, *asked))) if db and asked else frozenset()
 
     def version(self, source: str, *, release: str) -> str:
         """The upstream version of a source package, as far as Debian's tells it (`1.85.0`); empty if there is none."""

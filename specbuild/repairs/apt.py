@@ -68,7 +68,7 @@ def install(
         edits.insert(0, InsertSteps(steps=(step(missing((*wanted, *along), case), case),)))
     yield Repair(
         name=name or f"apt:{','.join(wanted)}",
-        title=f"install {', '.join(wanted)}",
+        title=f"install {', '.join(absent or wanted)}",
         why=why,
         edits=tuple(edits),
         probability=clamp(probability),

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from packaging.utils import canonicalize_name
+
 from specbuild.knowledge.kinds import BuildNeeds, Ecosystem
 from specbuild.recipe import StepKind
 from specbuild.repairs import apt
@@ -55,9 +57,12 @@ def packages(case: Case, needs: BuildNeeds) -> tuple[str, ...]:
 def together(
     case: Case, needs: BuildNeeds, owners: Sequence[str], *, why: str, probability: float = TOGETHER
 ) -> Iterator[Repair]:
-    """The Repair that installs all of it, and the likeliest of `owners` unless one of them is of it."""
+    """The Repair that installs all of it, and the likeliest of `owners` unless one of them is of it.
+
+    The same packages whichever of them is found missing first, and whether it is foreseen or seen.
+    """
     wanted = packages(case, needs)
-    if owners and not set(owners) & set(wanted):
+    if owners and not set(owners) & {*wanted, *_brought(case, wanted, owners[0])}:
         wanted = (*wanted, owners[0])
     yield from apt.install(
         wanted,
@@ -67,6 +72,19 @@ def together(
         probability=probability,
         source="index",
     )
+
+
+def is_project(case: Case, name: str) -> bool:
+    """Whether a name is that of the Repo, of what is built, or of a declared dependency."""
+    return canonicalize_name(name) in {canonicalize_name(project) for project in _projects(case)}
+
+
+def _brought(case: Case, names: Iterable[str], owner: str) -> tuple[str, ...]:
+    """The owner itself, if one of the names was its own before and depends on it now."""
+    same = _sources(case, (owner,))
+    known = case.knowledge.packages(names, release=case.release).values()
+    former = [package.name for package in known if package.source in same]
+    return (owner,) if former and case.knowledge.empty(former, release=case.release) else ()
 
 
 def is_more(case: Case, needs: BuildNeeds, alone: Iterable[str]) -> bool:

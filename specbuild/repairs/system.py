@@ -229,8 +229,11 @@ def _macro_files(macro: str) -> Iterator[str]:
 
 def _development(name: str, case: Case) -> Iterator[Repair]:
     names = case.knowledge.development(name, release=case.release)
-    built = None if names else case.knowledge.build_needs(Ecosystem.PYTHON, name, release=case.release)
-    if built:  # foresight calls what a distribution is built with by the distribution's name
+    is_project = not names or needs.is_project(case, name)
+    built = case.knowledge.build_needs(Ecosystem.PYTHON, name, release=case.release) if is_project else None
+    if built and (
+        built.libraries or not names
+    ):  # foresight calls what a distribution is built with by the distribution's name
         yield from needs.together(case, built, (), why=f"{name} is built from source")
         return
     weights = [4.0**-place for place in range(len(names))]

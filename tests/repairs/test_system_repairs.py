@@ -180,6 +180,23 @@ def test_a_dependency_is_known_by_the_package_that_it_misses_even_under_its_form
     assert not {"dpkg-dev", "debhelper", "libpython3-all-dev"} & brought(found[0], case)
 
 
+def test_foreseen_and_seen_the_needs_of_a_project_are_the_same_steps(debian: Knowledge) -> None:
+    """Or the one would not be ahead when the other comes: `libldap2-dev` brings `libldap-dev`, its later name."""
+    case = at_build(debian, dependencies=("python-ldap",))
+    foreseen = offered(MissingDevelopmentFiles(name="python-ldap"), case)[0]
+    seen = offered(MissingHeader(header="lber.h"), case)[0]
+    assert foreseen.name == seen.name == "build-needs:python-ldap"
+    assert foreseen.edits == seen.edits
+
+
+def test_a_name_that_is_a_project_s_is_taken_for_a_library_s_where_debian_builds_it_with_nothing(
+    debian: Knowledge,
+) -> None:
+    case = at_build(debian, dependencies=("curl", "pycurl"))
+    assert offered(MissingDevelopmentFiles(name="pycurl"), case)[0].name == "build-needs:pycurl"
+    assert offered(MissingDevelopmentFiles(name="curl"), case)[0].name == "apt:libcurl4-openssl-dev,pkg-config"
+
+
 def test_needs_that_are_no_more_than_the_missing_file_are_not_offered_twice(debian: Knowledge) -> None:
     found = offered(MissingHeader(header="libpq-fe.h"), at_build(debian, name="psycopg2"))
     assert [repair.name for repair in found] == ["apt:libpq-dev"]
