@@ -192,7 +192,7 @@ def test_foreseen_and_seen_the_needs_of_a_project_are_the_same_steps(debian: Kno
 def test_a_name_that_is_a_project_s_is_taken_for_a_library_s_where_debian_builds_it_with_nothing(
     debian: Knowledge,
 ) -> None:
-    case = at_build(debian, dependencies=("curl", "pycurl"))
+    case = at_build(debian, dependencies=("curl",))
     assert offered(MissingDevelopmentFiles(name="pycurl"), case)[0].name == "build-needs:pycurl"
     assert offered(MissingDevelopmentFiles(name="curl"), case)[0].name == "apt:libcurl4-openssl-dev,pkg-config"
 
