@@ -18,6 +18,7 @@ _WRAPPERS = re.compile(
     r"|[│╰├]─?▶? "  # boxes of pip and uv
     r"|(?:×|>|E(?= {2})) "  # pip, gradle, pytest
     r"|npm (?:error|ERR!|warn|WARN) |gyp ERR! |prebuild-install warn \w{1,20} "
+    r"|DEBUG (?=\S| )"  # uv, of what it builds
     r"|\[(?:ERROR|FATAL|WARNING|stderr)\] ?"  # maven, test runners
     r"|[\w.-]{1,40}[_-]\d{1,3} {1,12}\| |cargo:warning=|= note: |INTERNALERROR> ?"  # compose, cargo, pytest
     r"|-- (?=\S)|--(?= {2})"  # cmake

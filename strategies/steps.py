@@ -20,7 +20,10 @@ ACTIVE: tuple[tuple[str, str], ...] = (("PATH", PATH), ("VIRTUAL_ENV", VENV_DIR)
 BASICS = ("ca-certificates", "python3", "python3-venv", "tzdata")
 """An interpreter and what its standard library takes for granted: trusted certificates and the time zones."""
 
-_UV_ENV = (*ACTIVE, ("UV_LINK_MODE", "copy"), ("UV_NO_PROGRESS", "1"), ("UV_PYTHON_DOWNLOADS", "never"))
+_UV_TOLD = (("RUST_LOG", "uv_build_frontend=debug"),)
+"""uv passes on what builds print while they run; else it is told at the end of those that fail, too late to act on."""
+
+_UV_ENV = (*ACTIVE, ("UV_LINK_MODE", "copy"), ("UV_NO_PROGRESS", "1"), ("UV_PYTHON_DOWNLOADS", "never"), *_UV_TOLD)
 _UV_ALONE = (("UV_NO_CONFIG", "1"),)
 """uv as an installer alone: settings that developers keep for their own uv may refuse this one (`required-version`).
 What the host says of indexes comes by variables and holds."""

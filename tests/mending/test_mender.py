@@ -1,0 +1,212 @@
+"""The mender: failures become candidates, and outcomes of repairs become knowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from specbuild.events import CandidateProposed, RepairJudged
+from specbuild.execution import Execution, Outcome
+from specbuild.failures import Failure, MissingModule, NetworkTrouble, ServiceNeeded
+from specbuild.field import Field
+from specbuild.knowledge.outcomes import Outcomes
+from specbuild.knowledge.query import Knowledge
+from specbuild.mending import MOST_REPAIRS, Mender
+from specbuild.recipe import UV, BaseRef, Check, Level, Recipe, Step, StepKind
+from specbuild.repo.facts import Evidence, Facts, TestNeed
+from specbuild.strategies.contract import Candidate
+from specbuild.testing.fakes import Recorder
+from specbuild.tree import Edge, Entry, Tree, Work, check_key
+
+BASE = BaseRef(name="debian:test", digest="sha256:0", release="test")
+BUILD = Step(kind=StepKind.BUILD, run="build")
+CHECK = Check(level=Level.TESTS, runner="pytest", step=Step(kind=StepKind.TEST, run="pytest"))
+HERE = Evidence(file="tests/test_it.py")
+FACTS = Facts(
+    test_needs=tuple(
+        TestNeed(kind="import", name=name, evidence=HERE)
+        for name in ("toml", "simplejson", *(f"module{number}" for number in range(30)))
+    )
+)
+
+
+class Scene:
+    """A race's field with one candidate, and its mender."""
+
+    def __init__(self, folder: Path, outcomes: Outcomes | None = None, elsewhere: Sequence[Candidate] = ()) -> None:
+        self.recorder = Recorder()
+        self.field = Field(lambda: 1.0, self.recorder, lambda recipe: None)
+        self.asked_for: list[str] = []
+
+        async def prepare(release: str) -> None:
+            self.asked_for.append(release)
+
+        async def other(base: str) -> Sequence[Candidate]:
+            del base
+            return elsewhere
+
+        self.mender = Mender(
+            self.field,
+            FACTS,
+            Knowledge(folder, architecture="amd64"),
+            reporter=self.recorder,
+            now=lambda: 1.0,
+            prepare=prepare,
+            elsewhere=other,
+            outcomes=outcomes,
+        )
+        recipe = Recipe(base=BASE, steps=(Step(kind=StepKind.SYSTEM, run="apt"), BUILD), check=CHECK)
+        candidate = Candidate(recipe=recipe, strategy="declared", prior=0.8, reason="it is declared")
+        self.tree = Tree()
+        (self.first,) = self.field.enter([candidate])
+        self.tree.add(self.first)
+
+    def edge_of(self, entry: Entry, work: Work) -> Edge:
+        if not self.tree.knows(entry.recipe):
+            self.tree.add(entry)
+        return next(self.tree.edge(key) for key in self.tree.path(entry.id) if self.tree.edge(key).work == work)
+
+    async def mend(self, entry: Entry, work: Work, *failures: Failure, foreseen: bool = False) -> list[Entry]:
+        return await self.mender.mend(self.edge_of(entry, work), [entry], failures, foreseen=foreseen)
+
+    def ended(self, entry: Entry, work: Work, outcome: Outcome, *failures: Failure) -> None:
+        key = self.edge_of(entry, work).key
+        self.mender.observe(
+            Execution(key, work, start=0, end=2, outcome=outcome, candidates=(entry.id,), failures=failures)
+        )
+
+    def judged(self) -> list[tuple[str, bool]]:
+        return [(e.name, e.worked) for e in self.recorder.events if isinstance(e, RepairJudged)]
+
+
+def inserted(entry: Entry) -> list[str]:
+    """The commands of the steps that the first recipe did not have."""
+    return [step.run for step in entry.recipe.steps if step.run not in ("apt", "build")]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+NO_YAML = MissingModule(language="python", module="yaml", evidence="No module named 'yaml'")
+NO_TOML = MissingModule(language="python", module="toml")
+UNKNOWN = MissingModule(language="python", module="unheard")
+
+
+async def test_a_failure_becomes_candidates_that_have_its_repair_before_what_failed(scene: Scene) -> None:
+    made = await scene.mend(scene.first, CHECK, NO_TOML)
+    assert made
+    best = made[0]
+    assert best.id == "c1.1"
+    assert best.recipe.steps[:2] == scene.first.recipe.steps
+    assert f"{UV} pip install" in inserted(best)[0]
+    assert "toml" in inserted(best)[0]
+    assert best.prior < scene.first.prior
+    assert best.against is None
+    proposed = [e for e in scene.recorder.events if isinstance(e, CandidateProposed) and e.of == "c1"]
+    assert proposed[0].repairs[0].failure == NO_TOML
+
+
+async def test_the_index_of_the_release_is_made_ready_before_repairs_are_sought(scene: Scene) -> None:
+    await scene.mend(scene.first, CHECK, NO_TOML)
+    assert scene.asked_for == ["test"]
+
+
+async def test_infrastructure_is_not_repaired(scene: Scene) -> None:
+    assert await scene.mend(scene.first, BUILD, NetworkTrouble(host="x")) == []
+
+
+async def test_several_failures_are_repaired_together_in_the_order_of_the_output(scene: Scene) -> None:
+    made = await scene.mend(scene.first, CHECK, NO_TOML, MissingModule(language="python", module="simplejson"))
+    runs = inserted(made[0])
+    assert "toml" in runs[0]
+    assert "simplejson" in runs[-1]
+    alone = next(entry for entry in made if len(inserted(entry)) == 1 and "toml" in inserted(entry)[0])
+    assert alone.recipe.checkpoints[3] == made[0].recipe.checkpoints[3], "the first repair is shared"
+
+
+async def test_what_is_foreseen_gives_the_same_recipe_as_what_is_observed(scene: Scene, tmp_path: Path) -> None:
+    ahead = await scene.mend(scene.first, CHECK, NO_TOML, foreseen=True)
+    observed = await Scene(tmp_path).mend(scene.first, CHECK, NO_TOML)
+    assert [entry.recipe.digest for entry in ahead] == [entry.recipe.digest for entry in observed]
+    assert ahead[0].against == check_key(scene.first.recipe)
+    assert await scene.mend(scene.first, CHECK, NO_TOML) == [], "they are in the race already"
+
+
+async def test_a_repair_that_did_not_work_is_not_made_again(scene: Scene) -> None:
+    (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
+    scene.ended(best, CHECK, "failed", NO_TOML)
+    again = await scene.mend(best, CHECK, NO_TOML)
+    names = {repair.name for entry in again for repair in scene.field.runners[entry.id].repairs[1:]}
+    assert scene.field.runners[best.id].repairs[0].name not in names
+
+
+async def test_a_chain_of_repairs_has_an_end(scene: Scene) -> None:
+    entry = scene.first
+    for number in range(MOST_REPAIRS + 5):
+        made = await scene.mend(entry, CHECK, MissingModule(language="python", module=f"module{number}"))
+        if not made:
+            break
+        entry = made[0]
+    assert len(scene.field.runners[entry.id].repairs) == MOST_REPAIRS
+
+
+async def test_repairs_are_judged_by_whether_the_failure_is_gone(scene: Scene) -> None:
+    (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
+    name = scene.field.runners[best.id].repairs[0].name
+    scene.ended(best, CHECK, "failed", NO_YAML)
+    assert scene.judged() == [(name, True)], "another failure came: this one is gone"
+
+
+async def test_a_repair_whose_own_step_fails_did_not_work(scene: Scene) -> None:
+    (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
+    name = scene.field.runners[best.id].repairs[0].name
+    scene.ended(best, best.recipe.steps[2], "failed")
+    assert scene.judged() == [(name, False)]
+
+
+async def test_what_was_cancelled_judges_nothing(scene: Scene) -> None:
+    (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
+    scene.ended(best, CHECK, "cancelled")
+    assert scene.judged() == []
+
+
+async def test_outcomes_are_kept_and_change_the_order_of_repairs_in_the_next_build(tmp_path: Path) -> None:
+    with Outcomes(tmp_path / "knowledge") as outcomes:
+        first = Scene(tmp_path, outcomes)
+        made = await first.mend(first.first, CHECK, UNKNOWN)
+        assert len(made) > 1, "there are rivals"
+        loser = first.field.runners[made[0].id].repairs[0].name
+        for _ in range(20):
+            first.ended(made[0], CHECK, "failed", UNKNOWN)
+            await first.mender.learn()
+        second = Scene(tmp_path, outcomes)
+        again = await second.mend(second.first, CHECK, UNKNOWN)
+        assert second.field.runners[again[0].id].repairs[0].name != loser
+        assert outcomes.usual_seconds("kind:system") is None
+
+
+async def test_durations_of_steps_that_ended_well_are_learned(tmp_path: Path) -> None:
+    with Outcomes(tmp_path / "knowledge") as outcomes:
+        scene = Scene(tmp_path, outcomes)
+        scene.ended(scene.first, BUILD, "ok")
+        scene.ended(scene.first, CHECK, "failed")
+        await scene.mender.learn()
+        assert outcomes.usual_seconds("kind:build") == pytest.approx(2.0)
+        assert outcomes.usual_seconds("kind:test") is None
+
+
+async def test_advice_is_given_in_words_for_every_failure_that_was_looked_at(scene: Scene) -> None:
+    await scene.mend(scene.first, CHECK, NO_TOML)
+    assert any("toml" in title for title in scene.mender.advice("c1", NO_TOML))
+    assert scene.mender.advice("c1", NO_YAML) == ()
+
+
+async def test_a_service_starts_with_the_check_and_changes_no_step_before_its_packages(scene: Scene) -> None:
+    made = await scene.mend(scene.first, CHECK, ServiceNeeded(service="redis", address="localhost:6379"))
+    assert made
+    assert [name for name, _ in made[0].recipe.check.services] == ["redis"]
+    assert made[0].recipe.check.digest != CHECK.digest
