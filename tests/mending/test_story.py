@@ -68,9 +68,7 @@ def story(*events: Event) -> Story:
 
 def test_a_failure_that_output_told_of_has_its_lead_and_what_its_repair_did() -> None:
     first, last = ran("n1", 1, 9, ok=False)
-    judged = RepairJudged(
-        at=14, candidate="c1.1", failure=HEADER, name="apt:x", worked=True, why="the failure was gone"
-    )
+    judged = RepairJudged(at=14, candidate="c1.1", failure=HEADER, name="apt:x", worked=True, why="it was gone")
     told = story(started(), first, seen(3, "n1", HEADER), repaired(3.1, "apt:x", HEADER), last, judged)
     (failure,) = told.failures
     assert (failure.source, failure.came, failure.lead) == ("output", True, 6.0)
