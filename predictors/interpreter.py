@@ -80,7 +80,30 @@ def _binary_interface(found: str, evidence: str) -> Failure:
     return DriftedDependency(module="numpy", name=f"binary interface {found}", below=below, evidence=evidence)
 
 
+def _namespace(evidence: str, namespace: str = "", name: str = "") -> Failure:
+    return MissingModule(language="python", module=f"gi.repository.{namespace or name}", evidence=evidence)
+
+
 SIGNATURES = (
+    signature(
+        (" not available", "introspection typelib not found"),
+        OUTCOME + r"(?:ValueError: Namespace (?P<namespace>\w{1,60}) not available"
+        r"|ImportError: cannot import name '?(?P<name>\w{1,60})'?, introspection typelib not found)",
+        _namespace,
+        ("ValueError: Namespace Gtk not available", MissingModule(language="python", module="gi.repository.Gtk")),
+        (
+            "E   ValueError: Namespace Gst not available for version 1.0",
+            MissingModule(language="python", module="gi.repository.Gst"),
+        ),
+        (
+            "ImportError: cannot import name Gtk, introspection typelib not found",
+            MissingModule(language="python", module="gi.repository.Gtk"),
+        ),
+        near=(
+            "Namespace Gtk not available on this platform, skipping",
+            "    raise ValueError('Namespace %s not available' % namespace)",
+        ),
+    ),
     signature(
         "No module named ",
         OUTCOME + r"(?:ModuleNotFoundError|ImportError): No module named ['\"]?(?P<module>[A-Za-z_][\w.]{0,100})",
