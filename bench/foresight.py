@@ -87,6 +87,8 @@ def judge(entry: dict[str, str], candidate: Candidate, told: Iterable[Foreseen],
     foreseen = [name for name in classes if kinds & set(KINDS[name])]
     cured = [name for name in classes if name not in foreseen and _cured(name, entry["repair"], candidate)]
     expected = {kind for name in classes for kind in KINDS[name]}
+    if "-dev" in entry["repair"].replace("libc6-dev", ""):
+        expected.add("missing-development-files")
     return Row(
         project=f"{entry['name']} {entry['version']}",
         strategy=candidate.strategy,

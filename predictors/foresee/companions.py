@@ -11,7 +11,6 @@ from specbuild.predictors.foresee import chances, compilers
 from specbuild.predictors.foresee.contract import Foreseen
 from specbuild.predictors.foresee.view import View, linked
 from specbuild.recipe import Level, StepKind
-from specbuild.repo.facts import Evidence
 
 PROGRAMS = {
     "bzr": "bzr",
@@ -64,10 +63,10 @@ SERVERS = {
 }
 """Package → the service, as readers of output call it."""
 
-_LIBRARY = re.compile(r"lib(?P<stem>[a-z][a-z0-9+.-]*?)-?(?P<version>\d[\d.]*(?:q\d+)?(?:-\d+)?)(?:t64)?")
-"""A package of a shared library, which is called after the library and its version (Debian Policy 8.1)."""
+_LIBRARY = re.compile(r"lib(?P<stem>[a-z][a-z0-9+.-]*?)-?\d+(?:t64)?")
+"""A package of a shared library, which is called after the library and the version of its interface (Debian Policy 8.1)."""
 
-_ORDINARY = frozenset({"glib", "stdc++", "gcc-s"})
+_ORDINARY = frozenset({"glib2.0", "stdc++", "gcc-s"})
 """Libraries that come with those that are asked for."""
 
 
@@ -80,7 +79,7 @@ def foresee(view: View) -> Iterable[Foreseen]:
         yield from _programs(view, needs)
         yield from _servers(view, needs)
         if not view.facts.extensions and not compilers.by_debian(needs):
-            yield from _loaded(view, needs, chances.OWN_RUNTIME_LIBRARY, ())
+            yield from _loaded(view, needs, chances.OWN_RUNTIME_LIBRARY, view.own_name)
     yield from _loaded_by_others(view)
 
 
@@ -123,29 +122,38 @@ def _loaded_by_others(view: View) -> Iterator[Foreseen]:
         needs = view.needs(chosen.wanted.name) if pure else None
         if needs is not None and not compilers.by_debian(needs):
             chance = chances.OTHERS_RUNTIME_LIBRARY * (chances.UNPINNED if chosen.wanted.asked_by else 1.0)
-            yield from _loaded(view, needs, chance, view.named(chosen.wanted.name))
+            yield from _loaded(view, needs, chance, chosen.wanted.name)
 
 
-def _loaded(view: View, needs: BuildNeeds, chance: float, evidence: tuple[Evidence, ...]) -> Iterator[Foreseen]:
-    """Shared libraries that code without anything to compile loads by ctypes or cffi."""
-    for package in needs.packages:
-        stem = _stem(package, needs)
-        if stem and stem not in _ORDINARY and not view.has(package, f"lib{stem}-dev"):
-            yield Foreseen(
-                failure=MissingLibrary(library=stem, when="load"),
-                probability=chance,
-                at=StepKind.TEST,
-                why=f"{_by(needs)} {package}, though it has nothing to compile: it is loaded at run time",
-                evidence=evidence,
-            )
+def _loaded(view: View, needs: BuildNeeds, chance: float, of: str) -> Iterator[Foreseen]:
+    """A shared library that code without anything to compile loads by ctypes or cffi.
+
+    Of several one stands for all: they are missed together, and what Debian has brings them together.
+    """
+    stems = {
+        package: stem for package in needs.packages if (stem := _stem(package, needs, development=of == view.own_name))
+    }
+    absent = [one for one in stems if stems[one] not in _ORDINARY and not view.has(one, f"lib{stems[one]}-dev")]
+    if absent:
+        package = next((one for one in absent if view.owned(stems[one])), absent[0])
+        yield Foreseen(
+            failure=MissingLibrary(library=stems[package], when="load"),
+            probability=chance,
+            at=StepKind.TEST,
+            why=f"{_by(needs)} {', '.join(absent)}, though it has nothing to compile: it is loaded at run time",
+            evidence=view.named(of),
+        )
 
 
-def _stem(package: str, needs: BuildNeeds) -> str:
-    """The name of the library; empty for other packages."""
+def _stem(package: str, needs: BuildNeeds, *, development: bool) -> str:
+    """The name of the library; empty for other packages.
+
+    `development` packages count for the project itself: of what it depends on, they are for parts that few use.
+    """
     named = _LIBRARY.fullmatch(package)
     if named:
         return named["stem"]
-    if package in linked(needs.libraries) and package.startswith("lib"):
+    if development and package in linked(needs.libraries) and package.startswith("lib"):
         return package.removeprefix("lib").removesuffix("-dev")
     return ""
 

@@ -10,7 +10,6 @@ from packaging.version import Version
 from specbuild.predictors.foresee import chances
 from specbuild.predictors.foresee.contract import Foreseen
 from specbuild.predictors.foresee.eras import BREAKS, INTERPRETERS, NOSE, Break
-from specbuild.predictors.foresee.resolution import Chosen
 from specbuild.predictors.foresee.view import View
 from specbuild.recipe import StepKind
 from specbuild.repo.facts import Evidence
@@ -26,35 +25,33 @@ def foresee(view: View) -> Iterable[Foreseen]:
     yield from _interpreter(view, revision.value)
     for one in BREAKS:
         aged = _aged(revision.value, one.day)
-        if aged and (chosen := _user(view, one)):
-            told = _told(view, one, chosen, aged)
-            if told:
-                yield told
+        version = _used(view, one) if aged else None
+        if version is not None and version >= Version(one.version):
+            yield _told(view, one, version, aged)
 
 
-def _told(view: View, one: Break, chosen: Chosen, aged: float) -> Foreseen | None:
-    release = chosen.release
-    if release is None or release.version < Version(one.version):
-        return None
+def _told(view: View, one: Break, version: Version, aged: float) -> Foreseen:
     return Foreseen(
         failure=one.failure,
         probability=one.share * aged,
         at=view.first(StepKind.BUILD, StepKind.DEPENDENCIES) if one.role == "build" else StepKind.TEST,
-        why=f"{one.distribution} {release.version} will be used, and since {one.version} of {one.day.isoformat()} "
+        why=f"{one.distribution} {version} will be used, and since {one.version} of {one.day.isoformat()} "
         f"it lacks what older sources use ({one.source})",
         evidence=view.named(one.distribution) or _revision(view),
     )
 
 
-def _user(view: View, one: Break) -> Chosen | None:
-    """What will be installed of the distribution, if the project itself uses it."""
-    if one.role == "build":
-        return view.builds.chosen.get(one.distribution)
-    chosen = view.resolution.chosen.get(one.distribution)
+def _used(view: View, one: Break) -> Version | None:
+    """The version of the distribution that will be there, if the project itself uses it."""
+    if view.own_name == one.distribution:
+        return None
+    installed = view.builds if one.role == "build" else view.resolution
+    chosen = installed.chosen.get(one.distribution)
+    if chosen is None:
+        return None if one.role == "build" else view.packaged(one.distribution)
     # What others ask for is theirs to bear; of runners it does not matter who asks.
-    direct = chosen and (not chosen.wanted.asked_by or one.role == "tests")
-    own = view.own_name == one.distribution
-    return chosen if direct and not own else None
+    direct = not chosen.wanted.asked_by or one.role == "tests"
+    return chosen.release.version if direct and chosen.release else None
 
 
 def _interpreter(view: View, revision: datetime) -> Iterator[Foreseen]:

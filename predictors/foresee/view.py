@@ -10,9 +10,10 @@ from functools import cached_property
 import anyio
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from specbuild.errors import StoreError
-from specbuild.knowledge.kinds import BuildNeeds, Ecosystem
+from specbuild.knowledge.kinds import BuildNeeds, Ecosystem, PathKind
 from specbuild.predictors.foresee.contents import Contents, Root, contents_of
 from specbuild.predictors.foresee.contract import Outlook
 from specbuild.predictors.foresee.resolution import Resolution, resolve
@@ -64,12 +65,26 @@ class View:
         except StoreError:  # a damaged index is told of where it is made anew
             return None
 
+    def packaged(self, name: str) -> Version | None:
+        """The version of a distribution that the Recipe asks for and Debian's own packages bring. Blocking."""
+        asked = any(root.name == name for root in self.contents.roots)
+        needs = self.needs(name) if asked and self.has(*_debian_names(name)) else None
+        upstream = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", needs.version) if needs else None
+        return Version(upstream[1]) if upstream else None
+
     def development(self, library: str) -> tuple[str, ...]:
         """Packages to build against a library. Blocking."""
         try:
             return self.outlook.knowledge.development(library, release=self.outlook.release)
         except StoreError:
             return ()
+
+    def owned(self, library: str) -> bool:
+        """Whether a package is known to have a shared library. Blocking."""
+        try:
+            return bool(self.outlook.knowledge.owner(PathKind.SHARED_LIBRARY, library, release=self.outlook.release))
+        except StoreError:
+            return False
 
     def has(self, *packages: str) -> bool:
         """Whether the Recipe installs one of these system packages."""

@@ -43,11 +43,23 @@ Build-Depends: debhelper-compat (= 13), libmagic1, python3-all
 Package-List:
  python3-magic deb python optional arch=all
 
+Package: drawing
+Version: 1
+Build-Depends: python3-all, libodd1, libenchant-2-2
+Package-List:
+ python3-drawing deb python optional arch=all
+
 Package: numerics
 Version: 1
 Build-Depends: python3-all-dev, cython3, python3-numpy, graphviz, redis-server
 Package-List:
  python3-numerics deb python optional arch=any
+
+Package: markupsafe
+Version: 2.1.2-1
+Build-Depends: python3-all-dev
+Package-List:
+ python3-markupsafe deb python optional arch=any
 
 Package: plain
 Version: 1
@@ -239,6 +251,11 @@ async def test_dependencies_load_libraries_as_well(setting: Setting) -> None:
     assert told.failure == MissingLibrary(library="magic", when="load")
 
 
+async def test_of_several_libraries_one_stands_for_all(setting: Setting) -> None:
+    told = [f for f in failures(await setting(project("drawing"))) if isinstance(f, MissingLibrary)]
+    assert told == [MissingLibrary(library="enchant-2", when="load")]
+
+
 async def test_programs_and_servers_that_debian_has_at_hand_are_missed_by_tests(setting: Setting) -> None:
     told = await setting(project("numerics"), packages=("gcc",))
     assert {MissingCommand(command="dot").key, ServiceNeeded(service="redis").key} <= {f.key for f in failures(told)}
@@ -287,6 +304,13 @@ async def test_requires_python_of_the_project_is_held_against_the_base(setting: 
 async def test_a_break_after_the_revision_shows_with_the_newest_release(setting: Setting) -> None:
     facts = project("mine", needs("markupsafe"), revision_date=revision(2019))
     told = await setting(facts, wheel("markupsafe", "3.0"), install="markupsafe")
+    assert DriftedDependency(module="markupsafe", name="soft_unicode", below="2.1") in failures(told)
+
+
+async def test_what_debian_packages_bring_is_of_their_version(setting: Setting) -> None:
+    facts = project("mine", needs("markupsafe"), revision_date=revision(2019))
+    files = (wheel("markupsafe", "1.0"),)
+    told = await setting(facts, *files, install="markupsafe", packages=("python3-markupsafe",))
     assert DriftedDependency(module="markupsafe", name="soft_unicode", below="2.1") in failures(told)
 
 
