@@ -1,56 +1,51 @@
-"""Repairs of how Python distributions are built and how the project itself gets installed."""
+"""Repairs of how Python distributions are built: requirements that are missing or drifted, and isolation."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 
-from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name
 
 from specbuild.failures import (
-    ArchiveRefused,
     DriftedBackend,
     DriftedDependency,
     Failure,
-    ManagedInterpreter,
     MissingBuildDependency,
     MissingModule,
-    NotBuilt,
-    NotInstallable,
-    ShadowedPackage,
-    UnfitLock,
     VersionOutOfRange,
 )
 from specbuild.predictors import stdlib
-from specbuild.recipe import SOURCE_DIR, UV, VENV_DIR, Step, StepKind
+from specbuild.recipe import StepKind
 from specbuild.repairs import python_odds as odds
 from specbuild.repairs.contract import Case, Repair
-from specbuild.repairs.edits import Edit, InsertSteps, ReplaceWork, SetVariables
-from specbuild.repairs.import_names import PKG_RESOURCES, bringers, distribution, for_build, is_own
+from specbuild.repairs.edits import Edit, SetVariables
+from specbuild.repairs.import_names import (
+    PKG_RESOURCES,
+    bringers,
+    distribution,
+    for_build,
+    is_name,
+    is_own,
+    source_folder,
+)
 from specbuild.repairs.python_steps import (
     build_constrained,
     build_extended,
     builds,
-    command,
     fresh,
-    in_check,
     installed,
     rerun,
-    step,
 )
-from specbuild.strategies import project, requirements, steps
+from specbuild.strategies import requirements, steps
 from specbuild.strategies.dated import EDITABLE_SETUPTOOLS, OLDEST_SETUPTOOLS, OLDEST_SETUPTOOLS_312
 
 _BUILD_TOOLS = frozenset({"setuptools", "wheel", "meson", "ninja", "cmake", "cython", "numpy", "scikit-build-core"})
 _BACKENDS = {"flit_core.buildapi": "flit-core", "mesonpy": "meson-python", "poetry.core.masonry.api": "poetry-core"}
-_LOCKERS = frozenset({"uv", "poetry", "pdm", "pipenv"})
-_INSTALLERS = frozenset({"pip", "uv", "setuptools", "poetry", "flit", "hatch", "hatchling", "build", "pdm"})
 _EDITABLE_SETUPTOOLS = 64
 """The first that uv can ask for an editable install (PEP 660)."""
 
 _NEW_PYTHONS = frozenset({"3.12", "3.13", "3.14"})
-_TARGETS = ("build", "compile", "develop", "all")
 
 
 def repair_builds(failure: Failure, case: Case) -> Iterable[Repair]:
@@ -70,31 +65,19 @@ def _repairs(failure: Failure, case: Case) -> Iterator[Repair]:
             yield from _backend(failure, case)
         case VersionOutOfRange(tool=tool) if tool in _BUILD_TOOLS:
             yield from _tool_version(failure, case)
-        case ArchiveRefused(tool="uv"):
-            yield from _refused(failure, case)
-        case UnfitLock(tool=tool) if tool in _LOCKERS:
-            yield from _lock(failure, case)
-        case NotInstallable(tool=tool) if tool in _INSTALLERS:
-            yield from _not_installable(failure, case)
-        case ManagedInterpreter():
-            yield from _managed(case)
-        case NotBuilt():
-            yield from _not_built(failure, case)
-        case ShadowedPackage() if in_check(case):
-            yield from _reinstalled(failure, case)
         case _:
             return
 
 
 def _undeclared(case: Case, module: str, of: str) -> Iterator[Repair]:
     """A build requirement that was not declared: added to the builds of that distribution, or to all at once."""
-    name = of or _subject(case)
+    name = of if is_name(of) else _subject(case)
     for rank, bringer in enumerate(bringers(case, module)[:2]):
         requirement = for_build(case, bringer)
         share = odds.RIVAL**rank
         if requirement == PKG_RESOURCES:
             yield _bounded(case, PKG_RESOURCES, f"{PKG_RESOURCES} is the last with {module}", odds.BUILD_BELOW, name)
-        elif name:
+        elif name and _known_by_name(case, name):
             yield Repair(
                 name=f"build-requires:{requirement}",
                 title=f"build {name} with {requirement}",
@@ -103,7 +86,15 @@ def _undeclared(case: Case, module: str, of: str) -> Iterator[Repair]:
                 probability=odds.BUILD_EXTRA * share,
                 source=bringer.source,
             )
-        yield _without_isolation(case, requirement, module, odds.NO_ISOLATION * share)
+        alone = odds.NO_ISOLATION if name and _known_by_name(case, name) else odds.NO_ISOLATION_ALONE
+        yield _without_isolation(case, requirement, module, alone * share)
+
+
+def _known_by_name(case: Case, name: str) -> bool:
+    """Whether uv knows a distribution by its name before it is built: of a tree, only where pyproject.toml has it."""
+    own = case.facts.name
+    ours = own is not None and canonicalize_name(own.value) == canonicalize_name(name)
+    return not ours or (own is not None and own.evidence.file == "pyproject.toml")
 
 
 def _bounded(case: Case, requirement: str, why: str, chance: float, of: str = "") -> Repair:
@@ -154,7 +145,7 @@ def _missing_in_build(failure: MissingModule, case: Case) -> Iterator[Repair]:
             name="env:PYTHONPATH",
             title="put the source tree on the import path",
             why="the set-up script imports the project's own modules",
-            edits=(SetVariables(env=(("PYTHONPATH", _source_folder(case)),)),),
+            edits=(SetVariables(env=(("PYTHONPATH", source_folder(case)),)),),
             probability=odds.OWN_PATH,
         )
     elif not stdlib.is_standard(failure.module) or failure.module.startswith("pkg_resources"):
@@ -167,18 +158,13 @@ def _subject(case: Case) -> str:
     return case.subject or own
 
 
-def _source_folder(case: Case) -> str:
-    inner = any(fact.evidence.file.startswith("src/") for fact in case.facts.packages)
-    return f"{SOURCE_DIR}/src" if inner else SOURCE_DIR
-
-
 def _drifted_in_build(failure: DriftedDependency, case: Case) -> Iterator[Repair]:
-    if not failure.module or is_own(case, failure.module):
+    if not is_name(failure.module) or is_own(case, failure.module):
         return
     if failure.name == "pkg_resources":
         why = f"{PKG_RESOURCES} is the last with pkg_resources"
         yield _bounded(case, PKG_RESOURCES, why, odds.BUILD_BELOW, _subject(case))
-    elif failure.below:
+    elif is_name(failure.below):
         name = distribution(case, failure.module)
         yield _bounded(
             case, f"{name}<{failure.below}", f"{name} {failure.below} removed {failure.name}", odds.BUILD_BELOW
@@ -187,7 +173,9 @@ def _drifted_in_build(failure: DriftedDependency, case: Case) -> Iterator[Repair
 
 def _backend(failure: DriftedBackend, case: Case) -> Iterator[Repair]:
     name = str(canonicalize_name(_BACKENDS.get(failure.backend, failure.backend.partition(".")[0])))
-    if failure.below:
+    if not is_name(name):
+        return
+    if is_name(failure.below):
         text = f"{name}<{failure.below}"
         yield _bounded(case, text, f"{name} {failure.below} dropped {failure.name}", odds.BUILD_BELOW)
     elif failure.name == "build_editable":
@@ -250,161 +238,4 @@ def _tool_version(failure: VersionOutOfRange, case: Case) -> Iterator[Repair]:
         why=f"{failure.tool} {failure.found} is not {failure.required}, and the environment's programs come first",
         edits=(installed(case, (text,), newest=(failure.tool,)),),
         probability=odds.OTHER_TOOL,
-    )
-
-
-def _refused(failure: ArchiveRefused, case: Case) -> Iterator[Repair]:
-    """pip takes what uv refuses; uv is then content with what is installed."""
-    match = re.match(r"(?P<name>.+?)-(?P<version>\d[^-]*?)\.(?:tar\.\w+|tgz|tbz|zip|egg)$", failure.archive)
-    try:
-        name, version = parse_sdist_filename(failure.archive)
-    except InvalidSdistFilename:
-        if match is None:
-            return
-        name, version = canonicalize_name(match["name"]), match["version"]
-    pin = f"{name}=={version}"
-    pip = f"{VENV_DIR}/bin/python -m pip install --quiet --no-deps --no-build-isolation {shlex.quote(pin)}"
-    # Archives of such names are from before PEP 517 was common, and of the set-up scripts of then.
-    run = f"{command(case, ('pip', 'setuptools<58', 'wheel'))}\n{pip}"
-    yield Repair(
-        name=f"pip:by-pip-{name}",
-        title=f"install {pin} with pip",
-        why=f"pip takes {failure.archive}, and uv what is installed",
-        edits=(InsertSteps(steps=(step(case, run, f"install {pin} with pip"),)),),
-        probability=odds.OTHER_TOOL,
-    )
-    yield Repair(
-        name=f"pip:{name}!={version}",
-        title=f"take another release of {name}",
-        why="others have archives that uv takes",
-        edits=(installed(case, (f"{name}!={version}",)),),
-        probability=odds.WITHOUT_DATE,
-    )
-
-
-def _lock(failure: UnfitLock, case: Case) -> Iterator[Repair]:
-    if failure.tool == "uv" and failure.problem == "stale" and "--locked" in case.step.run:
-        yield Repair(
-            name="uv:frozen",
-            title="use the lock file as it stands",
-            why="only its agreement with the manifest was asked for with --locked",
-            edits=(rerun(case, run=case.step.run.replace("--locked", "--frozen")),),
-            probability=odds.FROZEN,
-        )
-    if failure.tool == "uv" and failure.problem == "missing":
-        run = case.step.run.replace(" --frozen", "").replace(" --locked", "")
-        yield Repair(
-            name="uv:unlocked",
-            title="let uv resolve anew",
-            why="there is no lock file",
-            edits=(rerun(case, run=run),),
-            probability=odds.FROZEN,
-        )
-    # Locking anew would write the lock file, which is tracked.
-    wanted = requirements.runtime(case.facts), requirements.tests(case.facts)
-    texts = tuple(dict.fromkeys(text for one in wanted for text in one.requirements))
-    if texts and not in_check(case):
-        declared = step(case, command(case, texts), "install what is declared, not what is locked")
-        yield Repair(
-            name="pip:declared",
-            title="install what is declared instead of what is locked",
-            why=f"the lock file of {failure.tool} is {failure.problem}",
-            edits=(ReplaceWork(step=declared),),
-            probability=odds.UNLOCKED,
-            source="facts",
-        )
-
-
-def _not_installable(failure: NotInstallable, case: Case) -> Iterator[Repair]:
-    """The tree used from where it lies: a `.pth` file makes its folder a part of the environment."""
-    if in_check(case):
-        return
-    texts = requirements.runtime(case.facts).requirements
-    lines = [command(case, texts)] if texts else []
-    lines.append(
-        f"echo {_source_folder(case)} > \"$({VENV_DIR}/bin/python -c 'import sysconfig; "
-        'print(sysconfig.get_path("purelib"))\')/specbuild-tree.pth"'
-    )
-    run = step(case, "\n".join(lines), "use the source tree where it lies")
-    yield Repair(
-        name="python:from-tree",
-        title="put the source tree on the environment's path instead of installing it",
-        why=f"{failure.tool} cannot install it: {failure.problem}",
-        edits=(ReplaceWork(step=run.model_copy(update={"kind": case.step.kind})),),
-        probability=odds.FROM_TREE,
-    )
-
-
-def _managed(case: Case) -> Iterator[Repair]:
-    seed = Step(
-        kind=StepKind.TOOLCHAIN,
-        run=f"[ -e {VENV_DIR}/bin/pip ] || python3 -m venv --clear {VENV_DIR}",
-        title="make a virtual environment with pip",
-        cwd="/",
-    )
-    yield Repair(
-        name="python:venv",
-        title="use a virtual environment",
-        why="the distribution's interpreter takes no packages",
-        edits=(InsertSteps(steps=(seed,)), SetVariables(env=steps.ACTIVE, kept=True)),
-        probability=odds.ENVIRONMENT,
-    )
-    yield Repair(
-        name="env:PIP_BREAK_SYSTEM_PACKAGES",
-        title="let pip install beside the distribution's packages",
-        why="nothing else uses this sandbox's interpreter",
-        edits=(SetVariables(env=(("PIP_BREAK_SYSTEM_PACKAGES", "1"), ("UV_BREAK_SYSTEM_PACKAGES", "1"))),),
-        probability=odds.BREAK_SYSTEM,
-    )
-
-
-def _not_built(failure: NotBuilt, case: Case) -> Iterator[Repair]:
-    targets = {fact.value for fact in case.facts.make_targets}
-    target = next((name for name in _TARGETS if name in targets), None)
-    if target:
-        make = step(case, f"make {target}", f"make {target}").model_copy(update={"kind": StepKind.BUILD})
-        yield Repair(
-            name=f"make:{target}",
-            title=f"run `make {target}` first",
-            why=f"a build step makes {failure.path}",
-            edits=(InsertSteps(steps=(make,)),),
-            probability=odds.MAKE_TARGET,
-            source="facts",
-        )
-    if case.facts.extensions and project.uses_setuptools(case.facts):
-        yield _in_place(case, f"the build makes {failure.path}", odds.BUILT_IN_PLACE)
-
-
-def _in_place(case: Case, why: str, chance: float) -> Repair:
-    editable = step(case, f"{UV} pip install --no-cache -e .", "install the project in editable form")
-    return Repair(
-        name="python:editable",
-        title="install the project in editable form",
-        why=why,
-        edits=(InsertSteps(steps=(editable.model_copy(update={"kind": StepKind.BUILD, "caches": ()}),)),),
-        probability=chance,
-    )
-
-
-def _reinstalled(failure: ShadowedPackage, case: Case) -> Iterator[Repair]:
-    """What gives the tree, or the installed copy, its compiled modules; see `running` for tests from outside."""
-    own = is_own(case, failure.module)
-    if own and project.editable(case.facts):
-        yield _in_place(case, f"an editable install puts {failure.module} beside its sources", odds.EDITABLE)
-    name = case.facts.name.value if own and case.facts.name else distribution(case, failure.module)
-    target = "." if own else name
-    again = step(
-        case,
-        f"{UV} pip install --no-cache --reinstall-package {name} --no-binary-package {name} --no-deps {target}"
-        if not own
-        else f"{UV} pip install --no-cache --reinstall-package {name} --no-deps {target}",
-        f"build {name} anew",
-    ).model_copy(update={"kind": StepKind.BUILD, "caches": ()})
-    compilers = project.compilers(case.facts) or project.PLAIN_COMPILER
-    yield Repair(
-        name=f"compile:{name}",
-        title=f"install a compiler and build {name} anew",
-        why=f"{failure.module} is left out where there is no compiler",
-        edits=(InsertSteps(steps=(steps.packages(compilers), again)),),
-        probability=odds.COMPILED,
     )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from packaging.utils import canonicalize_name
 
+from specbuild.recipe import SOURCE_DIR
 from specbuild.repairs import python_odds as odds
 from specbuild.repairs.contract import Case, Source
 from specbuild.repairs.python_steps import builds
@@ -26,6 +27,7 @@ _RENEWED = {
 """Build requirements that one release changed at its root, with the day of that release by the index: sources of before
 then were written for the releases below."""
 
+_NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]*[A-Za-z0-9_])?", re.ASCII)
 _TEST_MODULE = re.compile(r"(unit_?)?tests?(ing)?(_.*)?|.*_tests?|conftest|(test_?)?(helpers?|utils?|common|fixtures?)")
 
 
@@ -47,7 +49,7 @@ class Bringer:
 def bringers(case: Case, module: str) -> tuple[Bringer, ...]:
     """Rivals to have a module by, likeliest first, one a distribution."""
     found: dict[str, Bringer] = {}
-    for bringer in _found(case, module):
+    for bringer in _found(case, module) if is_name(module) else ():
         found.setdefault(bringer.name, bringer)
     return tuple(sorted(found.values(), key=lambda bringer: -bringer.probability))
 
@@ -65,6 +67,11 @@ def for_build(case: Case, bringer: Bringer) -> str:
     return renewed[0] if renewed and revision and revision.value < renewed[1] else bringer.requirement
 
 
+def is_name(text: str) -> bool:
+    """Whether this can be the name of a module or a distribution: what output says is nobody's promise."""
+    return bool(_NAME.fullmatch(text))
+
+
 def is_own(case: Case, module: str) -> bool:
     """Whether a module belongs to the project."""
     top = module.partition(".")[0]
@@ -74,6 +81,12 @@ def is_own(case: Case, module: str) -> bool:
 def looks_like_a_test(module: str) -> bool:
     """Whether a module is called as test modules and what lies beside them are."""
     return bool(_TEST_MODULE.fullmatch(module.partition(".")[0].lower()))
+
+
+def source_folder(case: Case) -> str:
+    """The folder in the sandbox that the project's own modules are imported from."""
+    inner = any(fact.evidence.file.startswith("src/") for fact in case.facts.packages)
+    return f"{SOURCE_DIR}/src" if inner else SOURCE_DIR
 
 
 def _found(case: Case, module: str) -> Iterator[Bringer]:

@@ -72,6 +72,9 @@ BUILD_EXTRA = 0.85
 NO_ISOLATION = 0.4
 """Build requirements beside the rest, without isolation: what else the build needs must be there by luck."""
 
+NO_ISOLATION_ALONE = 0.65
+"""The same for a tree whose name uv learns only by building it, so that nothing can be added to its builds by name."""
+
 BACKPORT = 0.75
 """A distribution with the module that the standard library lost."""
 

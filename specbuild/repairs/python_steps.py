@@ -2,9 +2,8 @@
 
 What holds from a place on stands in files of `NOTES`, which uv reads because a variable names them: two repairs append
 a line each to one file and set one and the same variable. Tried with uv 0.13: `UV_BUILD_CONSTRAINT` bounds what
-isolated builds get (a bound in `extra-build-dependencies` does not replace what was resolved before),
-`extra-build-dependencies` adds to it, and `UV_CONFIG_FILE` is read in spite of `UV_NO_CONFIG`, which only stops the
-search for other files.
+isolated builds get; `extra-build-dependencies` adds to it, by the name of what is built, which uv does not know of a
+tree with a bare setup.py; `UV_CONFIG_FILE` is read in spite of `UV_NO_CONFIG`, which only stops the search for others.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ from specbuild.failures import Failure
 from specbuild.repairs import (
     builds,
     distributions,
+    drift,
+    installing,
     interpreter,
     running,
     services,
@@ -27,7 +29,9 @@ REPAIRERS: dict[str, Repairer] = {
     "versions": versions.repair,
     "services": services.repair,
     "distributions": distributions.repair_distributions,
+    "drift": drift.repair_drift,
     "builds": builds.repair_builds,
+    "installing": installing.repair_installing,
     "standard": standard.repair_standard,
     "surroundings": surroundings.repair_surroundings,
     "running": running.repair_running,

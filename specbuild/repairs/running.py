@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from posixpath import basename
 
@@ -135,7 +136,9 @@ def _requirements_file(failure: MissingProjectFile, case: Case) -> Iterator[Repa
     files = {one.group.removeprefix("file:") for one in case.facts.dependencies if one.group.startswith("file:")}
     wanted = basename(failure.path)
     for rank, path in enumerate(sorted((one for one in files if basename(one) == wanted), key=len)[:2]):
-        run = re.sub(rf"(?<![\w./-]){re.escape(failure.path)}(?![\w./-])", f"{SOURCE_DIR}/{path}", case.step.run)
+        there = shlex.quote(f"{SOURCE_DIR}/{path}")
+        missing = re.compile(rf"(?<![\w./-]){re.escape(failure.path)}(?![\w./-])")
+        run = missing.sub(lambda _, there=there: there, case.step.run)
         yield Repair(
             name=f"file:{path}",
             title=f"use {path}",

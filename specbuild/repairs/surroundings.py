@@ -294,7 +294,9 @@ def _data(failure: MissingData, case: Case) -> Iterator[Repair]:
         title, why, chance = f"install {found['package']} anew", "its files are not complete", odds.REINSTALLED
         yield Repair(name=f"pip:again-{found['package']}", title=title, why=why, edits=edits, probability=chance)
     elif _HOME.match(failure.path):
-        path = failure.path.replace("~", '"$HOME"', 1) if failure.path.startswith("~") else shlex.quote(failure.path)
+        path = shlex.quote(failure.path)
+        if failure.path.startswith("~/"):
+            path = f'"$HOME"/{shlex.quote(failure.path[2:])}'
         run = f'mkdir -p "$(dirname {path})"\ntouch {path}'
         edits = (InsertSteps(steps=(_script(run, f"make an empty {failure.path}"),)),)
         yield Repair(
