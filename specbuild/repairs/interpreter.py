@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from specbuild.failures import Failure, MissingModule
 from specbuild.knowledge.kinds import Owner, PathKind
 from specbuild.recipe import VENV_DIR, Step, StepKind
-from specbuild.repairs import apt
+from specbuild.repairs import apt, needs
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import InsertSteps
 from specbuild.repairs.owners import owned, share_out, shares
@@ -56,7 +56,7 @@ def repair(failure: Failure, case: Case) -> Iterable[Repair]:
 def _python(failure: MissingModule, case: Case) -> Iterator[Repair]:
     for module in (failure.module, *failure.alternatives):
         owners = _owners(_SPLIT.get(module, module), case)
-        if not owners:
+        if not owners or needs.is_own(case, owners[0].package) or module.partition(".")[0] in _own_modules(case):
             continue
         inside = [owner for owner in owners if owner.folder != _DIST_PACKAGES]
         what = f"Python's module {module}"
@@ -68,6 +68,10 @@ def _python(failure: MissingModule, case: Case) -> Iterator[Repair]:
             yield from owned(case, found, what=what, builds=False, probability=_ONLY_HERE)
         else:
             yield from _beside(module, owners[0].package, case)
+
+
+def _own_modules(case: Case) -> set[str]:
+    return {package.value for package in case.facts.packages}
 
 
 def _owners(name: str, case: Case) -> tuple[Owner, ...]:

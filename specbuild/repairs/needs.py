@@ -74,6 +74,13 @@ def together(
     )
 
 
+def is_own(case: Case, package: str) -> bool:
+    """Whether a package is Debian's build of the Repo itself, beside which nothing of the Repo would be tested."""
+    name = case.facts.name
+    built = name and case.knowledge.build_needs(Ecosystem.PYTHON, name.value, release=case.release)
+    return bool(built) and built.source in _sources(case, (package,))
+
+
 def is_project(case: Case, name: str) -> bool:
     """Whether a name is that of the Repo, of what is built, or of a declared dependency."""
     return canonicalize_name(name) in {canonicalize_name(project) for project in _projects(case)}

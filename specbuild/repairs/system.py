@@ -189,6 +189,8 @@ def _program(command: str, case: Case) -> Iterator[Repair]:
         return
     section = owners[0].section.rpartition("/")[2]
     foreign = section in _ECOSYSTEMS
+    if foreign and needs.is_own(case, owners[0].package):
+        return
     built = section in _BUILDERS and case.step.kind in (StepKind.BUILD, StepKind.DEPENDENCIES)
     yield from owned(case, found, what=what, builds=built, probability=_ELSEWHERE if foreign else FOUND)
 

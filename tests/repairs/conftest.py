@@ -16,6 +16,7 @@ usr/bin/curl-config libdevel/libcurl4-gnutls-dev,libdevel/libcurl4-openssl-dev
 usr/bin/jest javascript/jest
 usr/bin/make devel/make
 usr/bin/pg_config libdevel/libpq-dev
+usr/bin/psycopg2-tool python/python3-psycopg2
 usr/bin/swig interpreters/swig
 usr/include/c++/12/vector libdevel/libstdc++-12-dev
 usr/include/fuse3/fuse.h libdevel/libfuse3-dev

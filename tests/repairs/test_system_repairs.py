@@ -232,6 +232,16 @@ def test_a_program_of_an_ecosystem_is_left_to_its_package_manager_in_the_main(de
     assert jest.probability < convert.probability / 2
 
 
+def test_the_distribution_s_build_of_the_project_itself_never_stands_in_for_it(debian: Knowledge) -> None:
+    """A suite that passes against another build of the same project proves nothing."""
+    case = at_check(debian, name="psycopg2")
+    assert offered(MissingModule(language="python", module="psycopg2._psycopg"), case) == []
+    assert offered(MissingCommand(command="psycopg2-tool"), case) == []
+    own = Facts(packages=(Fact(value="apt_pkg", evidence=HERE),))
+    mine = Case(case.recipe, case.index, own, debian, case.install)
+    assert offered(MissingModule(language="python", module="apt_pkg"), mine) == []
+
+
 def test_make_is_missed_by_who_misses_compilers_too(debian: Knowledge) -> None:
     assert "g++" in best(MissingCommand(command="make"), at_build(debian))
     assert best(MissingCommand(command="make"), at_build(debian, "gcc", "libc6-dev")) == {"make"}
