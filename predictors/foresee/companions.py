@@ -64,7 +64,7 @@ SERVERS = {
 """Package → the service, as readers of output call it."""
 
 _LIBRARY = re.compile(r"lib(?P<stem>[a-z][a-z0-9+.-]*?)-?\d+(?:t64)?")
-"""A package of a shared library, which is called after the library and the version of its interface (Debian Policy 8.1)."""
+"""A package of a shared library, called after the library and its interface's version (Debian Policy 8.1)."""
 
 _ORDINARY = frozenset({"glib2.0", "stdc++", "gcc-s"})
 """Libraries that come with those that are asked for."""

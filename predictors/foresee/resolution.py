@@ -26,8 +26,11 @@ from specbuild.repo.index_page import IndexFile
 
 T = TypeVar("T")
 
-MOST_REQUESTS = 60
-"""Questions to the index for one Candidate."""
+MOST_REQUESTS = 45
+"""Questions to the index for what one Candidate installs."""
+
+MOST_FOR_BUILDS = 15
+"""The same for what it is built with."""
 
 AT_ONCE = 8
 """Questions that are under way together."""
@@ -90,9 +93,19 @@ class Resolution:
         return iter(tuple(self.chosen.values()))
 
 
-async def resolve(roots: Iterable[Root], contents: Contents, target: Target, index: Releases, into: Resolution) -> None:
-    """Fill `into` with what is installed for the roots, level by level: stopped early, it has what was known."""
-    budget = _Budget(index)
+async def resolve(
+    roots: Iterable[Root],
+    contents: Contents,
+    target: Target,
+    index: Releases,
+    into: Resolution,
+    most: int = MOST_REQUESTS,
+) -> None:
+    """Fill `into` with what is installed for the roots, level by level: stopped early, it has what was known.
+
+    At most `most` questions are asked.
+    """
+    budget = _Budget(index, most)
     level = _merged(
         Wanted(
             root.name,
@@ -150,9 +163,9 @@ def _usable(file: IndexFile, wanted: Wanted, target: Target) -> bool:
 
 
 class _Budget:
-    def __init__(self, index: Releases) -> None:
+    def __init__(self, index: Releases, most: int) -> None:
         self.index = index
-        self.left = MOST_REQUESTS
+        self.left = most
 
     def spend(self) -> bool:
         self.left -= 1

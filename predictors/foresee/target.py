@@ -94,7 +94,10 @@ class Target:
             "platform_machine": self.machine,
         }
         marker = requirement.marker
-        return any(marker.evaluate({**environment, "extra": extra}) for extra in ("", *extras))
+        try:
+            return any(marker.evaluate({**environment, "extra": extra}) for extra in ("", *extras))
+        except ValueError:  # it compares what cannot be compared
+            return True
 
 
 @cache

@@ -16,7 +16,7 @@ from specbuild.errors import StoreError
 from specbuild.knowledge.kinds import BuildNeeds, Ecosystem, PathKind
 from specbuild.predictors.foresee.contents import Contents, Root, contents_of
 from specbuild.predictors.foresee.contract import Outlook
-from specbuild.predictors.foresee.resolution import Resolution, resolve
+from specbuild.predictors.foresee.resolution import MOST_FOR_BUILDS, Resolution, resolve
 from specbuild.predictors.foresee.target import Target
 from specbuild.recipe import StepKind
 from specbuild.repo.facts import Evidence, Facts
@@ -113,7 +113,9 @@ async def look(outlook: Outlook) -> View:
         with anyio.move_on_after(DEADLINE):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(resolve, _installed_roots(view), contents, target, outlook.index, view.resolution)
-                tasks.start_soon(resolve, _build_roots(view), contents, target, outlook.index, view.builds)
+                tasks.start_soon(
+                    resolve, _build_roots(view), contents, target, outlook.index, view.builds, MOST_FOR_BUILDS
+                )
     return view
 
 

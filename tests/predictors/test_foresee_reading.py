@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -43,6 +45,11 @@ def test_commands_are_told_apart_whatever_joins_them() -> None:
 
 def test_lines_that_are_no_shell_are_left_out() -> None:
     assert list(commands("it's half a quote\ntrue")) == [("true",)]
+
+
+@given(st.text())
+def test_no_text_is_too_odd_to_be_read(text: str) -> None:
+    read(text, f"{UV} pip install {text}")
 
 
 def test_options_take_their_values_with_them() -> None:
@@ -165,6 +172,7 @@ def test_markers_are_judged_for_the_target_and_its_extras() -> None:
     assert not TARGET.applies(Requirement('x; extra == "a"'))
     assert TARGET.applies(Requirement('x; extra == "a"'), ["a"])
     assert TARGET.applies(Requirement('x; sys_platform == "linux"'))
+    assert TARGET.applies(Requirement('x; python_version ~= "nonsense"'))
 
 
 def wanted(specifier: str = "", policy: Policy | None = None) -> Wanted:

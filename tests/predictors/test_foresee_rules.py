@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import anyio
 import pytest
 
 from specbuild.failures import (
@@ -24,7 +26,8 @@ from specbuild.failures import (
 )
 from specbuild.knowledge.index_file import write_index
 from specbuild.knowledge.query import Knowledge
-from specbuild.predictors.foresee import Foreseen, NoIndex, Outlook, Releases, foresee
+from specbuild.knowledge.releases import Release
+from specbuild.predictors.foresee import Foreseen, NoIndex, Outlook, Releases, foresee, view
 from specbuild.predictors.foresee.chances import LEAST
 from specbuild.recipe import UV, BaseRef, StepKind
 from specbuild.repo.facts import CiJob, Dependency, Evidence, Extension, Facts, Service
@@ -433,6 +436,24 @@ async def test_of_one_diagnosis_the_likeliest_is_told(setting: Setting) -> None:
 async def test_without_any_index_facts_still_tell(tmp_path: Path) -> None:
     blind = Setting(Knowledge(tmp_path, architecture="amd64"))
     told = await blind(project(extensions=(EXTENSION,)), install="x", index=NoIndex())
+    assert failures(told) == [MissingToolchain(language="c")]
+
+
+class HalfDeaf(FakeReleases):
+    """Never answers about some projects."""
+
+    async def releases(self, project: str) -> Sequence[Release]:
+        if project == "slow":
+            await anyio.sleep_forever()
+        return await super().releases(project)
+
+
+async def test_an_index_that_is_slow_is_waited_for_until_the_deadline(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "DEADLINE", 0.2)
+    index = HalfDeaf([wheel("fast", "1", WINDOWS), sdist("fast", "1")])
+    told = await setting(project(), install="slow fast", index=index)
     assert failures(told) == [MissingToolchain(language="c")]
 
 
