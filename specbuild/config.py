@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from specbuild.breadth import Breadth
 from specbuild.errors import ConfigError
 from specbuild.recipe import Level
 
@@ -51,6 +53,14 @@ def _split(value: object) -> object:
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 
 
+class Reuse(StrEnum):
+    """Whose checkpoints are taken."""
+
+    BUILDS = "builds"
+    BUILD = "build"
+    NONE = "none"
+
+
 class Settings(BaseSettings):
     """Everything that a user can set. Frozen."""
 
@@ -77,9 +87,16 @@ class Settings(BaseSettings):
     """Steps that run at once; default: one more than the usable cores."""
     sequential: bool = False
     """One slot and one recipe at a time: the baseline."""
+    pursue: Breadth = Breadth.ALL
+    """What runs at once: one `recipe`, one `strategy` with its repairs, or `all` that pays."""
     ahead: bool = True
     """Whether repairs are forked while the step that will need them still runs; without, failures are repaired once
     they were observed."""
+    reuse: Reuse = Reuse.BUILDS
+    """Which checkpoints of Steps that have run before are taken: those of earlier `builds` too, of this `build` alone,
+    or `none`, so that every recipe starts from its base."""
+    learn: bool = True
+    """Whether outcomes of earlier builds are used, and those of this one kept."""
     strategies: Names = ()
     """Only strategies whose name starts with one of these; empty for all."""
     level: Level = Level.TESTS
@@ -119,6 +136,11 @@ class Settings(BaseSettings):
             TomlConfigSettingsSource(settings_cls),
             PyprojectTomlConfigSettingsSource(settings_cls, _own_part_of(Path(_PYPROJECT))),
         )
+
+    @property
+    def breadth(self) -> Breadth:
+        """How much is pursued at once."""
+        return Breadth.RECIPE if self.sequential else self.pursue
 
     @property
     def slots(self) -> int:

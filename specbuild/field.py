@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specbuild.events import CandidateProposed, RepairMade, Reporter
 from specbuild.execution import title
 from specbuild.recipe import Recipe
 from specbuild.strategies.contract import Candidate
 from specbuild.tree import Entry
+
+SALT = "SPECBUILD_SALT"
+"""Variable that keeps apart what would else share its checkpoints."""
+
+
+def _nothing(candidate: str) -> str:
+    del candidate
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +35,19 @@ class Runner:
 class Field:
     """The candidates of one race."""
 
-    def __init__(self, now: Callable[[], float], reporter: Reporter, expect: Callable[[Recipe], None]) -> None:
-        """`expect` is told of every Recipe before it is run."""
+    def __init__(
+        self,
+        now: Callable[[], float],
+        reporter: Reporter,
+        expect: Callable[[Recipe], None],
+        *,
+        salt: Callable[[str], str] = _nothing,
+    ) -> None:
+        """`expect` is told of every Recipe before it is run.
+
+        `salt` gives a text for a candidate's id: Recipes of different salts share no checkpoint.
+        """
+        self._salt = salt
         self._now = now
         self._reporter = reporter
         self._expect = expect
@@ -48,6 +67,7 @@ class Field:
         for candidate in candidates:
             if candidate.recipe.digest not in self._digests:
                 self._roots += 1
+                self._digests.add(candidate.recipe.digest)
                 entries.append(self._enter(Runner(f"c{self._roots}", candidate), None))
         return entries
 
@@ -55,16 +75,19 @@ class Field:
         self, of: str, candidate: Candidate, repairs: tuple[RepairMade, ...], against: str | None
     ) -> Entry | None:
         """The same for a repaired candidate (`c3.1`); None if its Recipe is in the race already."""
-        if candidate.recipe.digest in self._digests:
+        plain = _salted(candidate.recipe, "").digest
+        if plain in self._digests:
             return None
+        self._digests.add(plain)
         number = self._children[of] = self._children.get(of, 0) + 1
         made = (*self.runners[of].repairs, *repairs)
         return self._enter(Runner(f"{of}.{number}", candidate, made, of), against)
 
     def _enter(self, runner: Runner, against: str | None) -> Entry:
+        recipe = _salted(runner.candidate.recipe, self._salt(runner.id))
+        runner = replace(runner, candidate=runner.candidate.model_copy(update={"recipe": recipe}))
         candidate, order = runner.candidate, len(self.runners)
         self.runners[runner.id] = runner
-        self._digests.add(candidate.recipe.digest)
         self._expect(candidate.recipe)
         parent = self.runners.get(runner.of)
         self._reporter.emit(_proposed(self._now(), runner, runner.repairs[len(parent.repairs) if parent else 0 :]))
@@ -76,6 +99,16 @@ class Field:
             order=order,
             against=against,
         )
+
+
+def _salted(recipe: Recipe, salt: str) -> Recipe:
+    """The Recipe with a variable in its first Step that names its salt, and so every checkpoint after the base."""
+    if not recipe.steps:
+        return recipe
+    first, *rest = recipe.steps
+    env = tuple((name, value) for name, value in first.env if name != SALT)
+    first = first.model_copy(update={"env": (*env, *(((SALT, salt),) if salt else ()))})
+    return recipe.model_copy(update={"steps": (first, *rest)})
 
 
 def _proposed(at: float, runner: Runner, new: tuple[RepairMade, ...]) -> CandidateProposed:

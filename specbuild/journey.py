@@ -14,7 +14,7 @@ import anyio
 from specbuild._version import __version__
 from specbuild.account import candidate_reports, timeline, waste
 from specbuild.bases.choose import Pending
-from specbuild.config import Settings, load_settings
+from specbuild.config import Reuse, Settings, load_settings
 from specbuild.environment import Environment, Package, Seconds
 from specbuild.errors import SandboxError, SpecBuildError, TransientError
 from specbuild.events import (
@@ -173,7 +173,7 @@ class _Build:
         surroundings = Surroundings.of(settings)
         async with open_backend(settings) as backend:
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
-            field = Field(clock.now, clock.reporter, workshop.expect)
+            field = Field(clock.now, clock.reporter, workshop.expect, salt=self._salt)
             async with Learned(settings, clock.notify) as learned:
                 mender = learned.mender(field, found, self._reporter, clock.now)
                 first = field.enter(found.candidates)
@@ -187,7 +187,7 @@ class _Build:
                     mender=mender,
                     ahead=settings.ahead,
                     durations=learned.durations(),
-                    sequential=settings.sequential,
+                    breadth=settings.breadth,
                     limits=surroundings.limits,
                     reporter=self._reporter,
                     time_limit=settings.time_limit,
@@ -200,6 +200,16 @@ class _Build:
                 refuse_outage(environment.candidates)
                 return environment
             return await self._conclude(environment, backend)
+
+    def _salt(self, candidate: str) -> str:
+        """What keeps a candidate's checkpoints from being those of others."""
+        match self._settings.reuse:
+            case Reuse.BUILDS:
+                return ""
+            case Reuse.BUILD:
+                return self._place.id
+            case Reuse.NONE:
+                return f"{self._place.id}.{candidate}"
 
     async def _conclude(self, environment: Environment, backend: Backend) -> Environment:
         """Keep the winner, read its lock, and build it again if that was asked for."""

@@ -66,7 +66,7 @@ class Learned:
 
     async def __aenter__(self) -> Self:
         try:
-            self.outcomes = Outcomes(self._settings.cache_dir / FOLDER)
+            self.outcomes = Outcomes(self._settings.cache_dir / FOLDER) if self._settings.learn else None
         except StoreError as error:
             self._notify(f"nothing is learned from this build: {error.message}")
         await self._index.__aenter__()

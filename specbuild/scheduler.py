@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specbuild.breadth import Breadth
 from specbuild.tree import Edge, Tree
 
 LEADER_WEIGHT = 10_000
@@ -53,20 +54,20 @@ class _Rank:
         return -self.worth, self.order
 
 
-def choose(tree: Tree, *, slots: int, sequential: bool = False, price: float = WASTE_PRICE) -> Decision:
+def choose(tree: Tree, *, slots: int, breadth: Breadth = Breadth.ALL, price: float = WASTE_PRICE) -> Decision:
     """The edges to start so that at most `slots` run, or one more that outranks all of them (at most twice `slots`).
 
-    With `sequential`, only edges of the best live Recipe are started. `price` is the least probability of being needed
-    (0 to 1) of what is started beside the best.
+    With less `breadth`, only edges of the best live Recipe, or of its family, are started. `price` is the least
+    probability of being needed (0 to 1) of what is started beside the best.
     """
     running = tree.running()
-    if sequential:
-        return Decision(() if len(running) >= slots else _of_the_leader(tree)[: slots - len(running)])
-    waiting = _ranked(tree, tree.runnable())
+    waiting = _ranked(tree, _within(tree, breadth))
     if not waiting:
         return Decision(())
     free = slots - len(running)
     under_way = _ranked(tree, running)
+    if free <= 0 and breadth is Breadth.RECIPE:
+        return Decision(())
     if free <= 0:
         outranks = not under_way or waiting[0].key < under_way[0].key
         return Decision((waiting[0].edge.key,) if outranks and len(running) < 2 * slots else ())
@@ -105,12 +106,16 @@ def needed(tree: Tree, edge: Edge, rivals: list[_Rank]) -> float:
     return product
 
 
-def _of_the_leader(tree: Tree) -> tuple[str, ...]:
-    live = tree.live()
+def _within(tree: Tree, breadth: Breadth) -> list[Edge]:
+    """The runnable edges that the breadth allows."""
+    runnable = tree.runnable()
+    live = tree.live() if breadth is not Breadth.ALL else []
     if not live:
-        return ()
+        return runnable
     leader = min(live, key=lambda entry: (-worth(tree, entry.id), entry.order))
-    return tuple(edge.key for edge in tree.runnable() if leader.id in edge.recipes)
+    family = {entry.id for entry in live if entry.family == leader.family}
+    allowed = {leader.id} if breadth is Breadth.RECIPE else family
+    return [edge for edge in runnable if edge.recipes & allowed]
 
 
 def _ranked(tree: Tree, edges: list[Edge]) -> list[_Rank]:

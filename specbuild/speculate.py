@@ -17,6 +17,7 @@ from typing import Literal, assert_never
 import anyio
 from anyio.abc import TaskGroup
 
+from specbuild.breadth import Breadth
 from specbuild.durations import Durations
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
 from specbuild.events import (
@@ -81,7 +82,7 @@ async def race(
     mender: Mends | None = None,
     ahead: bool = True,
     durations: Durations | None = None,
-    sequential: bool = False,
+    breadth: Breadth = Breadth.ALL,
     limits: Limits | None = None,
     time_limit: float | None = None,
     logs: Path | None = None,
@@ -93,8 +94,8 @@ async def race(
     `durations` tells how long work is expected to take.
     `mender` repairs what fails; with `ahead`, also what is only about to, in forks beside the running step.
 
-    What is to come `later` is started, one at a time and in order, once a slot has nothing else to do; in sequential
-    mode once every Recipe has failed.
+    What is to come `later` is started, one at a time and in order, once a slot has nothing else to do; with one
+    Recipe at a time once every Recipe has failed.
 
     When this returns or raises, every process and Sandbox of it is gone. Raises SandboxError only if our machinery
     failed in every Recipe.
@@ -103,12 +104,12 @@ async def race(
         backend,
         workshop,
         slots=slots,
-        sequential=sequential,
+        breadth=breadth,
         limits=limits or Limits(),
         reporter=reporter,
         later=tuple(later),
         mender=mender,
-        ahead=ahead and not sequential,
+        ahead=ahead and breadth is not Breadth.RECIPE,
         durations=durations,
         logs=logs,
         clock=clock,
@@ -128,7 +129,7 @@ class _Race:
         workshop: Workshop,
         *,
         slots: int,
-        sequential: bool,
+        breadth: Breadth,
         limits: Limits,
         reporter: Reporter,
         later: tuple[Later, ...],
@@ -143,7 +144,7 @@ class _Race:
         self._backend = backend
         self._workshop = workshop
         self._slots = slots
-        self._sequential = sequential
+        self._breadth = breadth
         self._limits = limits
         self._reporter = reporter
         self._later = list(later)
@@ -190,7 +191,7 @@ class _Race:
                 self._changed = anyio.Event()
                 self._cancel_unneeded()
                 slots = self._slots - self._arriving
-                for key in choose(self.tree, slots=slots, sequential=self._sequential).start:
+                for key in choose(self.tree, slots=slots, breadth=self._breadth).start:
                     self._begin(tasks, self.tree.start(key))
                 if self._is_idle():
                     self._arriving = True
@@ -236,7 +237,7 @@ class _Race:
         """Whether a slot is free that only something from `later` could fill."""
         if not self._later or self._arriving or self._mending:
             return False
-        if self._sequential:
+        if self._breadth is Breadth.RECIPE:
             return not self.tree.live()
         return len(self.tree.running()) < self._slots and not self.tree.runnable()
 

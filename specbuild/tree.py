@@ -54,6 +54,11 @@ class Entry:
     against: str | None = None
     """The edge whose failure the Recipe repairs, if that is only foreseen: it is given up once the edge succeeds."""
 
+    @property
+    def family(self) -> str:
+        """The id of what a strategy proposed, for that itself and for all its repairs (`c3` of `c3.1.2`)."""
+        return self.id.partition(".")[0]
+
 
 @dataclass(slots=True)
 class Edge:

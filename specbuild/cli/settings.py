@@ -47,6 +47,21 @@ _RACE = (
         "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Steps at once.  [default: usable cores + 1]"
     ),
     click.option("--sequential", is_flag=True, default=None, help="One candidate at a time."),
+    click.option(
+        "--pursue",
+        type=click.Choice(["recipe", "strategy", "all"]),
+        help="One recipe at a time, one strategy with its repairs, or all that pays.  [default: all]",
+    ),
+    click.option(
+        "--ahead/--no-ahead",
+        default=None,
+        help="Fork repairs before the failure that they cure was observed.  [default: yes]",
+    ),
+    click.option(
+        "--reuse",
+        type=click.Choice(["builds", "build", "none"]),
+        help="Take checkpoints of earlier builds, of this one alone, or none.  [default: builds]",
+    ),
     click.option("--time-limit", type=to_seconds, metavar="TIME", help="For the whole build, as in 90s, 10m, 1h30m."),
     click.option("--replay/--no-replay", default=None, help="Build the winner again from its base.  [default: yes]"),
     click.option("--memory", "memory_bytes", type=to_bytes, metavar="SIZE", help="For each sandbox, as in 4G."),

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specbuild.account import waste
+from specbuild.breadth import Breadth
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
 from specbuild.events import CandidateEnded, Notice, StepEnded, StepStarted
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
@@ -66,7 +67,7 @@ class Raced:
                 slots=slots,
                 reporter=self.recorder,
                 later=later,
-                sequential=sequential,
+                breadth=Breadth.RECIPE if sequential else Breadth.ALL,
                 time_limit=time_limit,
                 clock=anyio.current_time,
             )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from specbuild.breadth import Breadth
 from specbuild.events import CandidateEnded, FailureSeen
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.speculate import RaceResult, race
@@ -78,7 +79,7 @@ class Raced:
                 reporter=self.recorder,
                 mender=self.mender,
                 ahead=ahead,
-                sequential=sequential,
+                breadth=Breadth.RECIPE if sequential else Breadth.ALL,
                 clock=anyio.current_time,
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specbuild.breadth import Breadth
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.scheduler import FOLLOWER_WEIGHT, LEADER_WEIGHT, choose, cpu_weights
 from specbuild.tree import Entry, Tree
@@ -21,8 +22,8 @@ def tree_of(*rows: tuple[str, str, float, float]) -> Tree:
     return tree
 
 
-def started(tree: Tree, slots: int, *, sequential: bool = False) -> list[str]:
-    works = [tree.edge(key).work for key in choose(tree, slots=slots, sequential=sequential).start]
+def started(tree: Tree, slots: int, *, breadth: Breadth = Breadth.ALL) -> list[str]:
+    works = [tree.edge(key).work for key in choose(tree, slots=slots, breadth=breadth).start]
     return [work.run for work in works if isinstance(work, Step)]
 
 
@@ -58,11 +59,11 @@ def test_no_more_starts_than_there_are_free_slots() -> None:
 
 def test_sequential_mode_stays_with_the_best_live_recipe() -> None:
     tree = tree_of(("b", "xy", 0.9, 10), ("b", "z", 0.5, 10))
-    assert started(tree, 4, sequential=True) == ["x"]
+    assert started(tree, 1, breadth=Breadth.RECIPE) == ["x"]
     key = tree.path("r0")[1]
     tree.start(key)
     tree.fail(key)
-    assert started(tree, 4, sequential=True) == ["z"]
+    assert started(tree, 1, breadth=Breadth.RECIPE) == ["z"]
 
 
 def test_the_leader_gets_the_cpu_and_the_others_what_it_leaves() -> None:
