@@ -9,6 +9,7 @@ BENCHES = {
     "foresight": "bench.foresight",
     "forks": "bench.forks",
     "predictors": "bench.predictors",
+    "race": "bench.race",
     "readers": "bench.readers",
     "repairs": "bench.repairs",
 }

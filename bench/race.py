@@ -1,0 +1,304 @@
+"""What speculation brings: the same engine from a sequential agent to everything, on the same projects.
+
+    python -m bench race [--set quick|full] [--modes NAME,...] [--repeats N] [--limit SECONDS] [--cache DIR]
+                         [--json FILE] [--markdown FILE]
+
+| mode | recipes at once | repairs | checkpoints |
+|---|---|---|---|
+| `sequential` | one | once the failure was observed | none: each recipe starts from its base |
+| `checkpoint` | one | once the failure was observed | of this build |
+| `strategy` | all that pay | once the failure was observed | of this build |
+| `command` | one strategy's | ahead of the failure | of this build |
+| `full` | all that pay | ahead of the failure | of this build |
+| `learned` | as `full`, with what the runs before it taught: durations, outcomes of repairs |  | of this build |
+
+Downloads are cached by a first run that is not counted; checkpoints and outcomes of other runs are not used (but for
+`learned`). Runs are interleaved, the order of modes rotates. `oracle` is the quickest of all recipes that won, built
+alone from its base: no scheduling gets under it without a shorter path. `regret` is the mean time over the oracle's;
+`gap_closed` is (sequential - mode) ÷ (sequential - oracle) of the mean seconds. A project that is not committed within the
+limit counts with the limit. `thinking` is the sequential run plus 10 seconds for each command, as an agent would think.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean, median
+
+import anyio
+
+from specbuild import journey
+from specbuild.breadth import Breadth
+from specbuild.config import Reuse, Settings, load_settings
+from specbuild.environment import Environment
+from specbuild.errors import SpecBuildError
+from specbuild.opened import OpenEnvironment
+from specbuild.rebuild import rebuild
+from specbuild.sandbox.backends import open_backend
+from specbuild.workshop import Surroundings
+
+THINKING_SECONDS = 10.0
+
+MODES: Mapping[str, Mapping[str, object]] = {
+    "sequential": {"sequential": True, "ahead": False, "reuse": Reuse.NONE, "learn": False},
+    "checkpoint": {"sequential": True, "ahead": False, "reuse": Reuse.BUILD, "learn": False},
+    "strategy": {"ahead": False, "reuse": Reuse.BUILD, "learn": False},
+    "command": {"pursue": Breadth.STRATEGY, "reuse": Reuse.BUILD, "learn": False},
+    "full": {"reuse": Reuse.BUILD, "learn": False},
+    "learned": {"reuse": Reuse.BUILD, "learn": True},
+}
+
+
+@dataclass(frozen=True)
+class Project:
+    """One row of the corpus."""
+
+    spec: str
+    set: str
+    base: str = "debian:bookworm"
+    repair: str = ""
+
+    @property
+    def name(self) -> str:
+        """As in results."""
+        return self.spec.removeprefix("pypi:")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One build in one mode."""
+
+    seconds: float
+    """Until the commit; the limit if there was none."""
+    committed: bool
+    commands: int
+    """Steps and checks that were begun."""
+    loser_seconds: float = 0.0
+    loser_cpu_seconds: float = 0.0
+    winner_cpu_seconds: float = 0.0
+    strategy: str = ""
+    repairs: tuple[str, ...] = ()
+    foreseen: int = 0
+    """Repairs of the winner that were forked ahead."""
+    load: float = 0.0
+    """Of the machine, when it began."""
+
+
+Results = Mapping[str, Mapping[str, Sequence[Run]]]
+"""Project → mode (and `oracle`) → its runs."""
+
+Table = Mapping[str, Mapping[str, float | None]]
+"""Mode → figure → value."""
+
+
+def corpus(wanted: str) -> list[Project]:
+    """The projects of a set; `full` holds `quick`."""
+    table = tomllib.loads((Path(__file__).parent / "corpus.toml").read_text())
+    rows = [Project(**row) for row in table["project"]]
+    return [row for row in rows if wanted == "full" or row.set == wanted]
+
+
+async def build(project: Project, mode: str, cache: Path, limit: float) -> tuple[Run, OpenEnvironment | None]:
+    """Build a project in a mode."""
+    load = os.getloadavg()[0]
+    settings = settings_of(project, mode, cache, limit)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            environment = await journey.build(project.spec, settings=settings, output=Path(folder, "out"))
+        except SpecBuildError as error:
+            print(f"  {project.name} {mode}: {error.message}", file=sys.stderr)
+            return Run(limit, committed=False, commands=0, load=load), None
+    run = replace(run_of(environment, limit), load=round(load, 2))
+    return run, environment if run.committed else None
+
+
+def settings_of(project: Project, mode: str, cache: Path, limit: float) -> Settings:
+    """The settings of a mode."""
+    given: dict[str, object] = {"bases": (project.base,), "cache_dir": cache, "time_limit": limit, "replay": False}
+    return load_settings(**given, **MODES[mode])
+
+
+def run_of(environment: Environment, limit: float) -> Run:
+    """What counts of a build."""
+    taken = environment.seconds.to_commit
+    return Run(
+        seconds=limit if taken is None else taken,
+        committed=taken is not None,
+        commands=sum(row.kind not in ("base", "source") for row in environment.timeline if row.outcome != "reused"),
+        loser_seconds=environment.waste.loser_seconds,
+        loser_cpu_seconds=environment.waste.loser_cpu_seconds,
+        winner_cpu_seconds=environment.waste.winner_cpu_seconds,
+        strategy=environment.strategy or "",
+        repairs=tuple(repair.name for repair in environment.repairs),
+        foreseen=sum(repair.foreseen for repair in environment.repairs),
+    )
+
+
+async def alone(winner: OpenEnvironment) -> float | None:
+    """Seconds of a winner's own steps, run alone from its base; None if it does not verify again."""
+    async with open_backend(winner.settings) as backend:
+        began = time.monotonic()
+        verdict = await rebuild(
+            winner.committed(),
+            backend,
+            winner.workshop(backend),
+            limits=Surroundings.of(winner.settings).limits,
+            on_line=lambda line: None,
+        )
+        return time.monotonic() - began if verdict.ok else None
+
+
+async def measure(
+    projects: Sequence[Project], modes: Sequence[str], *, repeats: int, limit: float, cache: Path
+) -> dict[str, dict[str, list[Run]]]:
+    """Project → mode (and `oracle`) → its runs."""
+    results: dict[str, dict[str, list[Run]]] = {}
+    for number, project in enumerate(projects):
+        runs: dict[str, list[Run]] = {mode: [] for mode in (*modes, "oracle")}
+        await build(project, "full", cache, limit)  # not counted: it fills the caches of downloads
+        for repeat in range(repeats):
+            winners: dict[str, OpenEnvironment] = {}
+            turn = (number + repeat) % len(modes)
+            for mode in (*modes[turn:], *modes[:turn]):
+                run, winner = await build(project, mode, cache, limit)
+                runs[mode].append(run)
+                print(f"{project.name} {mode}: {run.seconds:.1f} s {run.strategy} {' '.join(run.repairs)}", flush=True)
+                if winner is not None:
+                    winners.setdefault(f"{winner.strategy} {run.repairs}", winner)
+            times = [taken for winner in list(winners.values())[:3] if (taken := await alone(winner)) is not None]
+            if times:
+                runs["oracle"].append(Run(min(times), committed=True, commands=0))
+                print(f"{project.name} oracle: {min(times):.1f} s", flush=True)
+        results[project.name] = runs
+    return results
+
+
+def summary(results: Results, limit: float) -> dict[str, dict[str, float | None]]:
+    """The figures of each mode over all projects that some mode committed; success is over all projects."""
+    names = [name for name, runs in results.items() if runs["oracle"]]
+    modes = list(next(iter(results.values())))
+    means = {mode: [_middle(results[name][mode], limit) for name in names] for mode in modes}
+    thinking = [
+        middle + THINKING_SECONDS * median(run.commands for run in results[name]["sequential"])
+        for name, middle in zip(names, means.get("sequential", []), strict=False)
+    ]
+    table: dict[str, dict[str, float | None]] = {}
+    for mode in modes:
+        runs = [run for name in results for run in results[name][mode]]
+        table[mode] = _figures(means[mode], means["oracle"], means.get("sequential", []))
+        table[mode]["success"] = fmean(run.committed for run in runs) if runs else 0.0
+        table[mode]["waste"] = fmean(run.loser_cpu_seconds for run in runs) if runs else 0.0
+    if thinking:
+        table["thinking"] = _figures(thinking, means["oracle"], means["sequential"])
+    return table
+
+
+def _figures(mine: Sequence[float], oracle: Sequence[float], sequential: Sequence[float]) -> dict[str, float | None]:
+    if not mine:
+        return {"mean_seconds": None, "median_seconds": None, "regret": None, "gap_closed": None}
+    gap = fmean(sequential) - fmean(oracle) if sequential else 0.0
+    return {
+        "mean_seconds": fmean(mine),
+        "median_seconds": median(mine),
+        "regret": fmean(mine) / fmean(oracle),
+        "gap_closed": (fmean(sequential) - fmean(mine)) / gap if gap > 0 else None,
+    }
+
+
+def _middle(runs: Sequence[Run], limit: float) -> float:
+    return median(run.seconds for run in runs) if runs else limit
+
+
+def markdown(
+    results: Mapping[str, Mapping[str, Sequence[Run]]], table: Mapping[str, Mapping[str, float | None]]
+) -> str:
+    """The summary, and the seconds of each project in each mode."""
+    lines = [
+        "| mode | success | mean s | median s | regret | gap closed | loser CPU s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for mode, row in table.items():
+        cells = [_percent(row.get("success")), *(_number(row[key]) for key in ("mean_seconds", "median_seconds"))]
+        cells += [_number(row["regret"]), _percent(row["gap_closed"]), _number(row.get("waste"))]
+        lines.append(f"| {mode} | {' | '.join(cells)} |")
+    modes = list(next(iter(results.values())))
+    lines += ["", f"| project | {' | '.join(modes)} | repairs |", "|---|" + "---|" * (len(modes) + 1)]
+    for name, runs in results.items():
+        cells = [_cell(runs[mode]) for mode in modes]
+        last = next((run for mode in ("full", *modes) for run in runs.get(mode, []) if run.committed), None)
+        lines.append(f"| {name} | {' | '.join(cells)} | {', '.join(last.repairs) if last else ''} |")
+    return "\n".join(lines)
+
+
+def _cell(runs: Sequence[Run]) -> str:
+    good = [run.seconds for run in runs if run.committed]
+    return f"{median(good):.1f}" if good else "-"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def as_json(results: Results, table: Table, limit: float) -> dict[str, object]:
+    """What `--json` writes."""
+    return {
+        "schema_version": 1,
+        "machine": {"cores": len(os.sched_getaffinity(0)), "kernel": platform.release()},
+        "limit_seconds": limit,
+        "modes": table,
+        "projects": {
+            name: {mode: [asdict(run) for run in some] for mode, some in runs.items()} for name, runs in results.items()
+        },
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench race", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--set", choices=["quick", "full"], default="quick")
+    parser.add_argument("--only", help="projects whose name holds one of these, comma-separated")
+    parser.add_argument("--modes", default=",".join(mode for mode in MODES if mode != "learned"))
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=300.0)
+    parser.add_argument("--cache", type=Path, help="default: the user's own")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    given = parser.parse_args(arguments)
+    modes = _known(given.modes.split(","), parser)
+    projects = [one for one in corpus(given.set) if not given.only or _holds(one, given.only.split(","))]
+    cache = given.cache or load_settings().cache_dir
+    results = anyio.run(lambda: measure(projects, modes, repeats=given.repeats, limit=given.limit, cache=cache))
+    table = summary(results, given.limit)
+    text = markdown(results, table)
+    print(f"\n{text}")
+    if given.json:
+        given.json.write_text(json.dumps(as_json(results, table, given.limit), indent=2) + "\n")
+    if given.markdown:
+        given.markdown.write_text(text + "\n")
+    return 0
+
+
+def _known(modes: list[str], parser: argparse.ArgumentParser) -> list[str]:
+    unknown = [mode for mode in modes if mode not in MODES]
+    if unknown:
+        parser.error(f"no mode is called {', '.join(unknown)}; known are {', '.join(MODES)}")
+    return modes
+
+
+def _holds(project: Project, parts: Iterable[str]) -> bool:
+    return any(part.lower() in project.name.lower() for part in parts)
