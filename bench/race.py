@@ -15,8 +15,8 @@
 Downloads are cached by a first run that is not counted; checkpoints and outcomes of other runs are not used (but for
 `learned`). Runs are interleaved, the order of modes rotates. `oracle` is the quickest of all recipes that won, built
 alone from its base: no scheduling gets under it without a shorter path. `regret` is the mean time over the oracle's;
-`gap_closed` is (sequential - mode) ÷ (sequential - oracle) of the mean seconds. A project that is not committed within the
-limit counts with the limit. `thinking` is the sequential run plus 10 seconds for each command, as an agent would think.
+`gap_closed` is (sequential - mode) ÷ (sequential - oracle) of the mean seconds. A project that is not committed within
+the limit counts with the limit. `thinking` is the sequential run plus 10 seconds a command, as an agent would think.
 """
 
 from __future__ import annotations
