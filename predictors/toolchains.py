@@ -74,6 +74,17 @@ SIGNATURES = (
         follow=r"(?P<because>\S{1,100}) requires rustc (?P<required>[\d.]{1,12})",
     ),
     signature(
+        "failed to fetch `",
+        r"failed to fetch `\S{1,200}/crates\.io-index`",
+        # Cargo of before 1.70 asks git for the list of all crates; later ones read it by HTTP, as everything else.
+        always(VersionOutOfRange, tool="rust", required="1.70", because="crates.io-index"),
+        (
+            "  failed to fetch `https://git.example/rust-lang/crates.io-index`",
+            VersionOutOfRange(tool="rust", required="1.70", because="crates.io-index"),
+        ),
+        near=("  failed to fetch `https://git.example/someone/a-crate`",),
+    ),
+    signature(
         "only supports",
         r"this version of Cargo is older than the `(?P<edition>\d{4})` edition",
         _edition,
