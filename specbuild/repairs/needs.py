@@ -10,9 +10,9 @@ from packaging.utils import canonicalize_name
 
 from specbuild.knowledge.kinds import BuildNeeds, Ecosystem
 from specbuild.recipe import StepKind
-from specbuild.repairs import apt
+from specbuild.repairs import apt, rust
 from specbuild.repairs.contract import Case, Repair
-from specbuild.strategies.project import COMPILER_PACKAGES, PLAIN_COMPILER
+from specbuild.strategies.project import PLAIN_COMPILER
 from specbuild.strategies.requirements import name_of
 
 _MOST = 200
@@ -50,7 +50,7 @@ def packages(case: Case, needs: BuildNeeds) -> tuple[str, ...]:
     wanted = {*needs.libraries, *needs.tools, *apt.compilers(case)}
     wanted = {name for name in wanted if not _PYTHON_HEADERS.fullmatch(name)}
     if wanted & _RUST:
-        wanted |= {*COMPILER_PACKAGES["rust"]}
+        wanted = (wanted - _RUST) | {"gcc", "libc6-dev", *rust.packages(case)}
     return tuple(sorted({*wanted, "python3-dev"}))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from specbuild.failures import Failure, MissingToolchain, NoPrebuiltBinary, StageFailed
 from specbuild.knowledge.kinds import Ecosystem
-from specbuild.repairs import apt, needs
+from specbuild.repairs import apt, needs, rust
 from specbuild.repairs.contract import Case, Repair
 
 PACKAGES: dict[str, tuple[str, ...]] = {
@@ -82,6 +82,8 @@ def of_cmake(package: str) -> tuple[str, ...]:
 def language(name: str, case: Case) -> Iterator[Repair]:
     """The toolchain of a language; and first, with all else that the project is known to need, where that is more."""
     wanted = PACKAGES[name]
+    if name == "rust":
+        wanted = (*rust.packages(case), "gcc", "libc6-dev")
     along = ("pkg-config", "python3-dev") if _is_python(case) and name not in {"java", "node", "go"} else ()
     whole = needs.own(case)
     more = whole is not None and needs.is_more(case, whole, wanted)

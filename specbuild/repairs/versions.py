@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 from specbuild.bases.releases import RELEASES, Release
 from specbuild.failures import BinaryTooNew, Failure, UnfitCompiler, VersionOutOfRange
 from specbuild.recipe import Step, StepKind
-from specbuild.repairs import apt
+from specbuild.repairs import apt, rust
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import Edit, InsertSteps, MoveToBase, SetVariables
 from specbuild.strategies import steps
@@ -27,9 +27,6 @@ _SOURCES = {
     "rust": "rustc",
 }
 """Source packages whose version is that of the tool in a release."""
-
-_RUST = ("rustc-mozilla", "rustc-web")
-"""Newer compilers that stable releases get for browsers, each with a cargo of the same suffix."""
 
 _GLIBC = {"bullseye": "2.31", "bookworm": "2.36", "trixie": "2.41"}
 _GLIBCXX = {"bullseye": "3.4.28", "bookworm": "3.4.30", "trixie": "3.4.33"}
@@ -108,12 +105,11 @@ def _tool(failure: VersionOutOfRange, case: Case) -> Iterator[Repair]:
 
 
 def _rust(wanted: tuple[SpecifierSet, ...], case: Case, why: str) -> Iterator[Repair]:
-    for source in _RUST:
-        names = (source, source.replace("rustc", "cargo"))
-        if len(case.knowledge.packages(names, release=case.release)) == len(names):
+    for source in rust.NEWER:
+        if names := rust.pair(case, source):
             version = case.knowledge.version(source, release=case.release)
             # Security updates raise it further, which the index of the release itself does not tell.
-            probability = _FITS if _allows(wanted, version) else _MAY_FIT if source == "rustc-web" else 0.05
+            probability = _FITS if _allows(wanted, version) else _MAY_FIT if source == rust.NEWER[-1] else 0.05
             told = f"{why}; {case.release}'s {source} is {version} or newer"
             yield from apt.install(names, case, why=told, probability=probability, source="index")
 

@@ -56,14 +56,20 @@ def test_every_toolchain_has_packages_and_none_is_offered_where_it_is_installed(
     debian: Knowledge, language: str
 ) -> None:
     failure = MissingToolchain.model_validate({"language": language})
-    (repair,) = offered(failure, case(debian))
-    assert brought(repair, case(debian)) >= set(toolchains.PACKAGES[language])
+    (repair,) = offered(failure, case(debian, "trixie"))
+    assert brought(repair, case(debian, "trixie")) >= set(toolchains.PACKAGES[language])
     assert repair.source == "rule"
-    assert offered(failure, case(debian, packages=toolchains.PACKAGES[language])) == []
+    assert offered(failure, case(debian, "trixie", packages=toolchains.PACKAGES[language])) == []
+
+
+def test_of_two_rusts_the_one_is_installed_that_can_read_the_list_of_crates(debian: Knowledge) -> None:
+    (repair,) = offered(MissingToolchain(language="rust"), case(debian))
+    assert brought(repair, case(debian)) >= {"cargo-web", "gcc", "rustc-web"}
+    assert not {"cargo", "rustc"} & brought(repair, case(debian))
 
 
 @pytest.mark.parametrize(
-    ("command", "package"), [("/usr/bin/cc", "gcc"), ("cargo", "rustc"), ("javac", "default-jdk-headless")]
+    ("command", "package"), [("/usr/bin/cc", "gcc"), ("cargo", "rustc-web"), ("javac", "default-jdk-headless")]
 )
 def test_a_program_of_a_toolchain_brings_the_whole(debian: Knowledge, command: str, package: str) -> None:
     (repair,) = offered(MissingCommand(command=command), case(debian))
