@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-from specbuild.failures import Failure, MissingCommand, ServiceNeeded, ServiceUnprepared
+from specbuild.failures import Failure, MissingCommand, MissingData, ServiceNeeded, ServiceUnprepared
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import Edit, InsertSteps, SetVariables, StartService
 from specbuild.repairs.servers import PROGRAMS, SERVERS, UNAVAILABLE, Server, Setup
@@ -31,8 +31,8 @@ def repair(failure: Failure, case: Case) -> Iterable[Repair]:
             yield from _start(service, address, case)
         case ServiceUnprepared():
             yield from _furnish(failure, case)
-        case MissingCommand(command=command) if command.rpartition("/")[2] in PROGRAMS:
-            yield from _bring(PROGRAMS[command.rpartition("/")[2]], case)
+        case MissingCommand(command=program) | MissingData(path=program) if _base(program) in PROGRAMS:
+            yield from _bring(PROGRAMS[_base(program)], case)
         case _:
             return
 
@@ -172,6 +172,10 @@ def _place(name: str, address: str, server: Server) -> str:
     if address:
         return address
     return f"port {server.port}" if server.port else name
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _slug(name: str) -> str:

@@ -10,7 +10,7 @@ LDAP = Server(
     packages=("ldap-utils", "slapd"),
     port=389,
     images=("openldap", "ldap", "slapd"),
-    probability=0.7,
+    probability=0.9,
 )
 """As python-ldap's tests do, with a folder and a port of their own."""
 
@@ -20,7 +20,7 @@ KDC = Server(
     packages=("krb5-admin-server", "krb5-kdc", "krb5-user"),
     port=88,
     images=("kdc", "kerberos", "krb5"),
-    probability=0.7,
+    probability=0.9,
 )
 """As k5test does."""
 

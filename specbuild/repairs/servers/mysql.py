@@ -32,10 +32,12 @@ def _script(setup: Setup) -> str:
 def _default_database(name: str, setup: Setup) -> str:
     """Select a database for clients that select none. The server does that for ordinary users only."""
     del setup
-    users = "SELECT CONCAT('REVOKE SUPER, CONNECTION ADMIN ON *.* FROM ', QUOTE(User), '@', QUOTE(Host), ';')"
+    revoke = "CONCAT('REVOKE SUPER, CONNECTION ADMIN ON *.* FROM ', QUOTE(User), '@', QUOTE(Host), ';')"
+    hosts = "'localhost', '127.0.0.1', '::1', '%'"
+    query = f"SELECT {revoke} FROM mysql.global_priv WHERE Host IN ({hosts})"  # noqa: S608 - nothing from outside
     return lines(
         _sql(f"SET GLOBAL init_connect = {_literal(f'USE {_identifier(name)}')}"),
-        f"{_sql(f'{users} FROM mysql.global_priv')} --skip-column-names | {_CLIENT}",
+        f"{_sql(query)} --skip-column-names | {_CLIENT}",
     )
 
 
