@@ -51,6 +51,13 @@ _PROGRAMS: tuple[tuple[Language, str], ...] = (
 )
 
 
+SPEEDUPS = frozenset(
+    ("coverage", "markupsafe", "msgpack", "pyyaml", "setproctitle", "simplejson", "sqlalchemy", "tornado", "websockets")
+) | {"wrapt", "zope-interface", "zope-proxy"}
+"""Distributions whose set-up scripts go on without a compiler: each has a pure fallback and catches build errors, or
+marks its extensions as optional."""
+
+
 def of_extensions(extensions: Iterable[Extension]) -> list[Language]:
     """The compilers that a project's own code needs."""
     found: list[Language] = []

@@ -80,6 +80,8 @@ def _from_debian(view: View) -> Iterator[Foreseen]:
     if missing and (extensions or compilers.by_debian(needs)):
         required = any(not one.optional for one in extensions) or not extensions
         chance = chances.OWN_LIBRARIES if required else chances.OWN_OPTIONAL_LIBRARIES
+        if not required and view.own_name in compilers.SPEEDUPS:
+            chance = chances.SPEEDUPS
         some = chances.NOT_ALL_LIBRARIES if len(missing) < len(linked(needs.libraries)) else 1.0
         yield Foreseen(
             failure=MissingDevelopmentFiles(name=view.own_name),

@@ -17,13 +17,6 @@ _NEAREST = 5
 """Releases on either side that may tell whether a distribution has compiled code."""
 
 
-SPEEDUPS = frozenset(
-    ("coverage", "markupsafe", "msgpack", "pyyaml", "setproctitle", "simplejson", "sqlalchemy", "tornado", "websockets")
-) | {"wrapt", "zope-interface", "zope-proxy"}
-"""Distributions whose set-up scripts go on without a compiler: each has a pure fallback and catches build errors, or
-marks its extensions as optional."""
-
-
 def foresee(view: View) -> Iterable[Foreseen]:
     """Compilers and libraries that are missing for what will be built from source."""
     if not view.bare:
@@ -78,7 +71,7 @@ def _compiled(chosen: Chosen, needs: BuildNeeds | None) -> _Compiled | None:
     release = chosen.release
     if release is None:
         return None
-    if chosen.wanted.name in SPEEDUPS:
+    if chosen.wanted.name in compilers.SPEEDUPS:
         return _Compiled(chances.SPEEDUPS, "its compiled code only makes it faster")
     if release.native is not None:
         told = _Compiled(chances.SOURCE_WITHOUT_COMPILER, "its wheels for others hold compiled code")
