@@ -77,8 +77,8 @@ def together(
 def is_own(case: Case, package: str) -> bool:
     """Whether a package is Debian's build of the Repo itself, beside which nothing of the Repo would be tested."""
     name = case.facts.name
-    built = name and case.knowledge.build_needs(Ecosystem.PYTHON, name.value, release=case.release)
-    return bool(built) and built.source in _sources(case, (package,))
+    built = case.knowledge.build_needs(Ecosystem.PYTHON, name.value, release=case.release) if name else None
+    return built is not None and built.source in _sources(case, (package,))
 
 
 def is_project(case: Case, name: str) -> bool:
