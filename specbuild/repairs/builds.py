@@ -36,16 +36,15 @@ from specbuild.repairs.python_steps import (
     fresh,
     installed,
     rerun,
+    setuptools_day,
 )
 from specbuild.strategies import requirements, steps
-from specbuild.strategies.dated import EDITABLE_SETUPTOOLS, OLDEST_SETUPTOOLS, OLDEST_SETUPTOOLS_312
+from specbuild.strategies.dated import EDITABLE_SETUPTOOLS
 
 _BUILD_TOOLS = frozenset({"setuptools", "wheel", "meson", "ninja", "cmake", "cython", "numpy", "scikit-build-core"})
 _BACKENDS = {"flit_core.buildapi": "flit-core", "mesonpy": "meson-python", "poetry.core.masonry.api": "poetry-core"}
 _EDITABLE_SETUPTOOLS = 64
 """The first that uv can ask for an editable install (PEP 660)."""
-
-_NEW_PYTHONS = frozenset({"3.12", "3.13", "3.14"})
 
 
 def repair_builds(failure: Failure, case: Case) -> Iterable[Repair]:
@@ -201,7 +200,7 @@ def _backend_dated(name: str, failure: DriftedBackend, case: Case) -> Iterator[R
         return
     until = revision.value
     if name == "setuptools":
-        until = max(until, OLDEST_SETUPTOOLS_312 if case.recipe.base.python in _NEW_PYTHONS else OLDEST_SETUPTOOLS)
+        until = setuptools_day(case, until)
     cut = f"--exclude-newer-package {name}={steps.end_of(until)}"
     bare = re.sub(rf" --exclude-newer-package {re.escape(name)}=\S+", "", case.step.run)
     run = re.sub(r"(\buv(?:\S*) pip install)\b", rf"\1 {cut}", bare)

@@ -23,11 +23,12 @@ from specbuild.repairs.python_steps import (
     overridden,
     pinned,
     rerun,
+    setuptools_day,
     step,
     undated,
 )
 from specbuild.strategies import requirements, steps
-from specbuild.strategies.dated import OLDEST_PYTEST
+from specbuild.strategies.dated import EDITABLE_SETUPTOOLS, OLDEST_PYTEST
 
 _TOOLS = frozenset({"pytest", "tox", "nox", "sphinx"})
 _PYTHON_TOOLS = frozenset({"pip", "uv"})
@@ -61,7 +62,8 @@ def _drifted(failure: DriftedDependency, case: Case) -> Iterator[Repair]:
             name = distribution(case, failure.module)
             text, why = f"{name}<{failure.below}", f"{name} {failure.below} removed {failure.name}"
             yield _pin(case, name, text, why, odds.BELOW)
-        else:
+        if failure.name != "pkg_resources":
+            # Beside a bound too: the last release before a break warns of it, which suites may take for an error.
             yield from _pin_dated(failure, case)
     yield from _as_of_date(case)
 
@@ -77,13 +79,16 @@ def _pin(case: Case, name: str, requirement: str, why: str, chance: float, *othe
 
 
 def _pin_dated(failure: DriftedDependency, case: Case) -> Iterator[Repair]:
-    """The dependency alone as of the revision's date, where nobody knows the release that made the break."""
+    """The dependency alone as of the revision's date: whatever release made the break, it was not there yet.
+
+    uv keeps what is installed even when it is to upgrade and a date forbids it; only reinstalling lets go of it.
+    """
     revision = case.facts.revision_date
     if revision is None or dated(case):
         return
     name, day = distribution(case, failure.module), revision.value.date().isoformat()
     cut = f"--exclude-newer-package {name}={steps.end_of(revision.value)}"
-    run = f"{case.install} {cut} --upgrade-package {name} {name}"
+    run = f"{case.install} {cut} --reinstall-package {name} {name}"
     yield Repair(
         name=f"pip:{name}@{day}",
         title=f"install {name} as of {day}",
@@ -94,13 +99,15 @@ def _pin_dated(failure: DriftedDependency, case: Case) -> Iterator[Repair]:
 
 
 def _as_of_date(case: Case) -> Iterator[Repair]:
-    """Everything as of the revision's date; build tools apart, which old sources need newer than they knew."""
+    """Everything as of the revision's date; build tools apart, which have an era of their own (see `dated`)."""
     revision, texts = case.facts.revision_date, declared(case)
     if revision is None or dated(case) or not texts:
         return
     day = revision.value.date().isoformat()
-    exempt = [f"--exclude-newer-package {name}=false" for name in _build_tools(case)]
-    options = ("--upgrade", f"--exclude-newer {steps.end_of(revision.value)}", *exempt)
+    old = setuptools_day(case, revision.value)
+    until = steps.end_of(old) if old < EDITABLE_SETUPTOOLS else "false"
+    exempt = [f"--exclude-newer-package {name}={until}" for name in _build_tools(case)]
+    options = ("--reinstall", f"--exclude-newer {steps.end_of(revision.value)}", *exempt)
     yield Repair(
         name=f"pip:declared@{day}",
         title=f"install the declared requirements as of {day}",
@@ -126,7 +133,7 @@ def _test_tool(failure: DriftedTestTool, case: Case) -> Iterator[Repair]:
     if revision and not dated(case):
         day = revision.value.date().isoformat()
         cut = f"--exclude-newer-package {tool}={steps.end_of(max(revision.value, _oldest_pytest(case)))}"
-        run = f"{case.install} {cut} --upgrade-package {tool} {steps.words((tool, *plugins))}"
+        run = f"{case.install} {cut} --reinstall-package {tool} {steps.words((tool, *plugins))}"
         yield Repair(
             name=f"pip:{tool}@{day}",
             title=f"install {tool} as of {day}",

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.utils import canonicalize_name
 
 from specbuild.failures import (
     ArchiveRefused,
@@ -21,7 +21,7 @@ from specbuild.recipe import UV, VENV_DIR, Step, StepKind
 from specbuild.repairs import python_odds as odds
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import InsertSteps, ReplaceWork, SetVariables
-from specbuild.repairs.import_names import distribution, is_own, source_folder
+from specbuild.repairs.import_names import distribution, is_name, is_own, source_folder
 from specbuild.repairs.python_steps import command, fresh, in_check, installed, rerun, step
 from specbuild.strategies import project, requirements, steps
 
@@ -55,13 +55,10 @@ def _repairs(failure: Failure, case: Case) -> Iterator[Repair]:
 
 def _refused(failure: ArchiveRefused, case: Case) -> Iterator[Repair]:
     """pip takes what uv refuses; uv is then content with what is installed."""
-    match = re.match(r"(?P<name>.+?)-(?P<version>\d[^-]*?)\.(?:tar\.\w+|tgz|tbz|zip|egg)$", failure.archive)
-    try:
-        name, version = parse_sdist_filename(failure.archive)
-    except InvalidSdistFilename:
-        if match is None:
-            return
-        name, version = canonicalize_name(match["name"]), match["version"]
+    parts = re.match(r"(?P<name>.+?)-(?P<version>\d[^-]*?)\.(?:tar\.\w+|tgz|tbz|zip|egg)$", failure.archive)
+    if parts is None or not is_name(parts["name"]):
+        return
+    name, version = canonicalize_name(parts["name"]), parts["version"]
     pin = f"{name}=={version}"
     pip = f"{VENV_DIR}/bin/python -m pip install --quiet --no-deps --no-build-isolation {shlex.quote(pin)}"
     # Archives of such names are from before PEP 517 was common, and of the set-up scripts of then.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from packaging.utils import canonicalize_name
 
@@ -18,6 +19,7 @@ from specbuild.recipe import Step, StepKind
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import Edit, InsertSteps, ReplaceWork, SetVariables, apply
 from specbuild.strategies import steps
+from specbuild.strategies.dated import OLDEST_SETUPTOOLS, OLDEST_SETUPTOOLS_312
 from specbuild.strategies.variants import NOTES
 
 BUILD_CONSTRAINTS = f"{NOTES}/build-constraints.txt"
@@ -33,6 +35,7 @@ UV_SETTINGS = f"{NOTES}/uv.toml"
 """uv's settings: one dotted key a line, so that lines can be appended in any order."""
 
 _INHERITED = ("UV_BUILD_CONSTRAINT", "UV_CONFIG_FILE", "UV_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE_NEWER")
+_NEW_PYTHONS = frozenset({"3.12", "3.13", "3.14"})
 _PIP = re.compile(r"(?<!uv )\bpip3? (install|wheel)\b")
 _DATES = re.compile(r"\s--exclude-newer(?:-package)?[= ]\S+")
 _LIMITS = re.compile(r"\s(?:-c|--constraints?)[= ]\S+")
@@ -135,6 +138,12 @@ def dated(case: Case) -> bool:
 def undated(text: str) -> str:
     """A command without its dates."""
     return _DATES.sub("", text)
+
+
+def setuptools_day(case: Case, revision: datetime) -> datetime:
+    """The day whose setuptools builds sources of that revision and runs on the base's interpreter."""
+    new = case.recipe.base.python in _NEW_PYTHONS
+    return max(revision, OLDEST_SETUPTOOLS_312 if new else OLDEST_SETUPTOOLS)
 
 
 def in_check(case: Case) -> bool:

@@ -138,7 +138,7 @@ def _requirements_file(failure: MissingProjectFile, case: Case) -> Iterator[Repa
     for rank, path in enumerate(sorted((one for one in files if basename(one) == wanted), key=len)[:2]):
         there = shlex.quote(f"{SOURCE_DIR}/{path}")
         missing = re.compile(rf"(?<![\w./-]){re.escape(failure.path)}(?![\w./-])")
-        run = missing.sub(lambda _, there=there: there, case.step.run)
+        run = there.join(missing.split(case.step.run))
         yield Repair(
             name=f"file:{path}",
             title=f"use {path}",

@@ -179,7 +179,8 @@ def test_everything_is_taken_as_of_the_revision_but_build_tools() -> None:
     repairs = list(repair_drift(failure, case))
     (step,) = added(case, after(case, named(repairs, "pip:declared@2019-05-01")).recipe)
     assert "--exclude-newer 2019-05-02T00:00:00Z" in step.run
-    assert "--exclude-newer-package setuptools=false" in step.run
+    assert "--exclude-newer-package setuptools=2020-03-02T00:00:00Z" in step.run
+    assert "--reinstall" in step.run
 
 
 def test_a_recipe_of_a_date_is_not_dated_again() -> None:
