@@ -87,7 +87,7 @@ def _programs(view: View, needs: BuildNeeds) -> Iterator[Foreseen]:
     required = {fact.value.lower() for fact in view.facts.build_requires}
     for package in needs.packages:
         program = PROGRAMS.get(package)
-        if program is None or view.has(package) or any(name.startswith(package) for name in required):
+        if program is None or view.has(package, program) or any(name.startswith(package) for name in required):
             continue
         building = package in AT_BUILD and bool(view.facts.extensions) and view.contents.project is not None
         chance = chances.OWN_TOOLS if building else chances.TEST_PROGRAM
@@ -106,7 +106,8 @@ def _servers(view: View, needs: BuildNeeds) -> Iterator[Foreseen]:
     started = {name for name, _ in check.services}
     for package in needs.packages:
         service = SERVERS.get(package)
-        if service and service not in started and check.level in (Level.TESTS, Level.COMMAND):
+        # Some suites start the server by themselves: then its programs are enough.
+        if service and service not in started and not view.has(package) and check.level in (Level.TESTS, Level.COMMAND):
             yield Foreseen(
                 failure=ServiceNeeded(service=service),
                 probability=chances.DISPLAY if service == "display" else chances.DEBIAN_SERVER,

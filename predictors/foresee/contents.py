@@ -18,7 +18,9 @@ from specbuild.repo.facts import Facts
 EVERY = ":all:"
 """Stands for every distribution, as in pip's `--no-binary`."""
 
-_CONSTRAINTS = frozenset({"UV_BUILD_CONSTRAINT", "UV_CONSTRAINT", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"})
+_CONSTRAINTS = frozenset(
+    {"UV_BUILD_CONSTRAINT", "UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT"}
+)
 """Variables that name files of constraints."""
 
 _BUILD_ESSENTIAL = ("gcc", "g++", "libc6-dev", "make")

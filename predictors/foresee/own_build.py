@@ -117,8 +117,10 @@ def _undeclared(view: View, packages: Iterable[str], by_debian: str) -> Iterator
     compiled = any(not one.optional for one in view.facts.extensions)
     if view.facts.build_requires or not compiled or not view.contents.isolated:
         return
+    # uv's setting, by which builds get what they do not declare
+    given = view.contents.text.partition(f"extra-build-dependencies.{view.own_name} ")[2].lower()
     for package, module, chance in _BUILD_MODULES:
-        if package in packages:
+        if package in packages and module.lower() not in given:
             yield Foreseen(
                 failure=MissingBuildDependency(module=module, of=view.own_name),
                 probability=chance,

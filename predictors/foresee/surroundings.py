@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 
 from specbuild.failures import MissingCommand, MissingLocale, ServiceNeeded, VersionControlNeeded
 from specbuild.predictors.foresee import chances
+from specbuild.predictors.foresee.companions import SERVERS
 from specbuild.predictors.foresee.contract import Foreseen
 from specbuild.predictors.foresee.view import View
 from specbuild.recipe import Level, StepKind
@@ -66,7 +67,7 @@ def _services(view: View) -> Iterator[Foreseen]:
             why = f"CI starts {expected.service} for the tests"
             yield _service(expected.service, chances.CI_SERVICE, why, expected.evidence)
     own = CLIENTS.get(view.own_name)
-    if own and own not in started:
+    if own and own not in started and not view.has(*(p for p, name in SERVERS.items() if name == own)):
         why = f"{view.own_name} is a client of {own}, and nothing starts a server for its tests"
         yield _service(own, chances.CLIENT_LIBRARY, why, (view.facts.name.evidence,) if view.facts.name else ())
 

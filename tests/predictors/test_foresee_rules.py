@@ -236,6 +236,9 @@ async def test_a_binding_that_debian_lacks_is_called_after_its_library(setting: 
 async def test_modules_that_a_set_up_script_imports_may_be_undeclared(setting: Setting) -> None:
     told = await setting(project("numerics", extensions=(EXTENSION,)), packages=("gcc",))
     assert MissingBuildDependency(module="numpy", of="numerics") in failures(told)
+    uv = "-q attrs\necho 'extra-build-dependencies.numerics = [\"numpy<2\"]' >> /opt/uv.toml"
+    given = await setting(project("numerics", extensions=(EXTENSION,)), packages=("gcc",), install=uv)
+    assert not [f for f in failures(given) if isinstance(f, MissingBuildDependency) and f.module == "numpy"]
     declared = project("numerics", extensions=(EXTENSION,), build_requires=(fact("numpy"),))
     assert not [f for f in failures(await setting(declared)) if isinstance(f, MissingBuildDependency)]
 
@@ -400,6 +403,12 @@ async def test_services_of_ci_are_needed_until_they_are_started(setting: Setting
 async def test_clients_test_against_their_server(setting: Setting) -> None:
     (told,) = await setting(project("redis"))
     assert told.failure == ServiceNeeded(service="redis")
+
+
+async def test_suites_that_start_their_server_need_its_programs_alone(setting: Setting) -> None:
+    (told,) = await setting(project("gssapi"))
+    assert told.failure == ServiceNeeded(service="kdc")
+    assert await setting(project("gssapi"), packages=("krb5-kdc", "krb5-user")) == ()
 
 
 async def test_a_version_from_tags_needs_tags_or_to_be_told(setting: Setting) -> None:
