@@ -161,7 +161,7 @@ class _Reader:
         self._ask((word for word in given.words if not word.startswith((".", "/", "$"))), policy, step.kind)
         trees = [t for t in (*given.words, *given.values("-e", "--editable")) if re.match(r"\.(\[|$)|/repo", t)]
         if trees:
-            self.found = replace(self.found, project=policy, isolated="--no-build-isolation" not in dict(given.options))
+            self.found = replace(self.found, project=policy, isolated=_isolated(given, step))
             if "--no-deps" not in dict(given.options):
                 self._ask(self._declared(trees), policy, step.kind)
 
@@ -202,6 +202,15 @@ def _position(words: tuple[str, ...], program: str, command: str) -> int | None:
         if word.rpartition("/")[2] == program and command in words[at:]:
             return words.index(command, at) + 1
     return None
+
+
+def _isolated(given: Arguments, step: Step) -> bool:
+    shared = dict(step.env).keys() & {
+        "UV_NO_BUILD_ISOLATION",
+        "UV_NO_BUILD_ISOLATION_PACKAGE",
+        "PIP_NO_BUILD_ISOLATION",
+    }
+    return not shared and "--no-build-isolation" not in dict(given.options)
 
 
 def _policy(given: Arguments, step: Step) -> Policy:

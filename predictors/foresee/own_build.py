@@ -115,12 +115,13 @@ def _by_name(view: View) -> Iterator[Foreseen]:
 def _undeclared(view: View, packages: Iterable[str], by_debian: str) -> Iterator[Foreseen]:
     """Modules that a set-up script imports without having a place to say so, as it was before PEP 518."""
     compiled = any(not one.optional for one in view.facts.extensions)
-    if view.facts.build_requires or not compiled or not view.contents.isolated:
+    if view.facts.build_requires or not compiled:
         return
+    there = set[str]() if view.contents.isolated else {root.name for root in view.contents.roots}
     # uv's setting, by which builds get what they do not declare
     given = view.contents.text.partition(f"extra-build-dependencies.{view.own_name} ")[2].lower()
     for package, module, chance in _BUILD_MODULES:
-        if package in packages and module.lower() not in given:
+        if package in packages and module.lower() not in given and module.lower() not in there:
             yield Foreseen(
                 failure=MissingBuildDependency(module=module, of=view.own_name),
                 probability=chance,
