@@ -94,7 +94,7 @@ def _pin_dated(failure: DriftedDependency, case: Case) -> Iterator[Repair]:
         title=f"install {name} as of {day}",
         why=f"some release since then removed {failure.name}",
         edits=(InsertSteps(steps=(step(case, run, f"install {name} as of {day}"),)),),
-        probability=odds.BELOW_UNKNOWN,
+        probability=odds.DATED_ALONE if failure.below else odds.BELOW_UNKNOWN,
     )
 
 

@@ -48,6 +48,9 @@ BELOW = 0.85
 BELOW_UNKNOWN = 0.55
 """A dependency as of the revision's date, where nobody knows which release made the break."""
 
+DATED_ALONE = 0.4
+"""A dependency as of the revision's date beside a bound that is known: what it works with has moved on without it."""
+
 AS_OF_DATE = 0.6
 """All requirements as of the revision's date, on an interpreter that may be younger."""
 
