@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from specbuild.failures import Failure, MissingCommand, MissingData, ServiceNeeded, ServiceUnprepared
+from specbuild.repairs import apt
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import Edit, InsertSteps, SetVariables, StartService
 from specbuild.repairs.servers import PROGRAMS, SERVERS, UNAVAILABLE, Server, Setup
@@ -22,7 +23,9 @@ _PARTS = {"default database": "selected"}
 
 
 def repair(failure: Failure, case: Case) -> Iterable[Repair]:
-    """The repairs of a Failure of this family. See `Repairer`."""
+    """The repairs of a Failure of this family, for bases with Debian's packages. See `Repairer`."""
+    if not case.release:
+        return
     match failure:
         case ServiceNeeded(service="", address=address):
             for expected in expected_services(case.facts):
@@ -143,10 +146,9 @@ def _extension(name: str, case: Case) -> Iterator[Repair]:
 
 
 def _packages(server: Server, case: Case) -> tuple[Edit, ...]:
-    """None where a Step installs them all already."""
-    step = steps.packages(server.packages)
-    installed = any(set(step.run.split()) <= set(other.run.split()) for other in case.recipe.steps)
-    return () if installed else (InsertSteps(steps=(step,)),)
+    """None where Steps install them all already."""
+    absent = apt.missing(server.packages, case)
+    return (InsertSteps(steps=(apt.step(absent, case),)),) if absent else ()
 
 
 def _variables(server: Server, case: Case) -> tuple[Edit, ...]:

@@ -98,7 +98,7 @@ def kind_of(service: Service) -> str:
             if word == server.name or word in server.images:
                 return server.name
         for name in UNAVAILABLE:
-            if name.rstrip("b") in word and word:
+            if name.removesuffix("db") in word:
                 return name
     return ""
 
@@ -115,6 +115,8 @@ def _expected(kind: str, service: Service, job: CiJob) -> Expected:
         databases=(roles["database"],) if _NAME.fullmatch(roles["database"]) else (),
     )
     variables = dict(_variables(server, job)) if server and server.settings else {}
+    for alias in setup.hosts:
+        variables = {name: _here(value, alias) for name, value in variables.items()}
     return Expected(kind, setup, tuple(sorted(variables.items())), (service.evidence,))
 
 
@@ -127,6 +129,14 @@ def _variables(server: Server, job: CiJob) -> Iterator[tuple[str, str]]:
     for name, value in (*job.env, *exported):
         if "$" not in value and (wanted.search(name) or wanted.search(value.upper()) or _is_general(name)):
             yield name, value
+
+
+def _here(value: str, alias: str) -> str:
+    """The value with this machine in the place of a name that only CI's network knows."""
+    if value == alias:
+        return "localhost"
+    before = "@" if "@" in value else "//"
+    return re.sub(rf"(?<={before}){re.escape(alias)}(?=[:/?]|$)", "localhost", value)
 
 
 def _is_general(name: str) -> bool:

@@ -48,9 +48,12 @@ def connects(port: int) -> str:
 
 
 def named_hosts(hosts: Iterable[str]) -> str:
-    """Lines that make names of servers mean this machine."""
+    """Lines that make names of servers mean this machine, where `/etc/hosts` can be written: overlay's cannot."""
     names = " ".join(hosts)
-    return f"echo {shlex.quote(f'127.0.0.1 {names}')} >>/etc/hosts" if names else ":"
+    if not names:
+        return ":"
+    entry = shlex.quote(f"127.0.0.1 {names}")
+    return f"{{ echo {entry} >>/etc/hosts; }} 2>/dev/null || echo 'names of this machine only: not '{entry} >&2"
 
 
 def as_user(user: str, *words: str) -> str:
