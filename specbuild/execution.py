@@ -99,6 +99,8 @@ class Execution:
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
     """What its output told, in order; of use when it failed."""
+    ended_early: str = ""
+    """Why it was ended as failed before its time; empty if it came to its own end."""
     error: str = ""
     """What our machinery said, when it was that which failed."""
     log: Path | None = None
@@ -132,6 +134,8 @@ def explain(done: Execution) -> str:
         return f"our own machinery failed: {done.error}"
     if done.verdict is not None:
         return done.verdict.reason
+    if done.ended_early:
+        return f"{title(done.work)} was ended early: {done.ended_early}"
     completed = done.completed
     if completed is None:
         return f"{title(done.work)} failed"

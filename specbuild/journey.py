@@ -188,6 +188,7 @@ class _Build:
                     ahead=settings.ahead,
                     durations=learned.durations(),
                     breadth=settings.breadth,
+                    min_pass_ratio=settings.min_pass_ratio,
                     limits=surroundings.limits,
                     reporter=self._reporter,
                     time_limit=settings.time_limit,

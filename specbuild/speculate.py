@@ -51,6 +51,12 @@ TOLD_IN_STEP = 0.9
 TOLD_IN_CHECK = 0.3
 """The same for a Check: tests may fail for a cause without the suite falling below its ratio."""
 
+DOOMED = 0.97
+"""The same once so many tests have failed that the rest cannot make up for them."""
+
+_TALLY = "specbuild-tally "
+"""What begins the lines by which pytest's tally is told; see `specbuild.verify.program_pytest`."""
+
 
 Later = Callable[[], Awaitable[Iterable["Entry"]]]
 """Brings further Recipes, such as those on a base that has to be made first. Raises BaseUnavailableError or
@@ -83,6 +89,7 @@ async def race(
     ahead: bool = True,
     durations: Durations | None = None,
     breadth: Breadth = Breadth.ALL,
+    min_pass_ratio: float = 0.9,
     limits: Limits | None = None,
     time_limit: float | None = None,
     logs: Path | None = None,
@@ -105,6 +112,7 @@ async def race(
         workshop,
         slots=slots,
         breadth=breadth,
+        min_pass_ratio=min_pass_ratio,
         limits=limits or Limits(),
         reporter=reporter,
         later=tuple(later),
@@ -130,6 +138,7 @@ class _Race:
         *,
         slots: int,
         breadth: Breadth,
+        min_pass_ratio: float,
         limits: Limits,
         reporter: Reporter,
         later: tuple[Later, ...],
@@ -151,6 +160,9 @@ class _Race:
         self._arriving = False
         self._mender = mender
         self._ahead = ahead
+        self._min_pass_ratio = min_pass_ratio
+        self._given_up: dict[str, str] = {}
+        """Running edges that are ended early, since they are sure to fail, and why."""
         self._watches: dict[str, _Watch] = {}
         """What the output of each running edge told."""
         self._mending = 0
@@ -276,10 +288,13 @@ class _Race:
                 done = await self._attempt(edge, start, log)
         finally:
             del self._scopes[edge.key]
-            self._watches.pop(edge.key, None)
-            if done is None:
+            if done is None and edge.key in self._given_up and edge.recipes:
+                done = self._execution(edge, start, "failed", ended_early=self._given_up.pop(edge.key), log=log)
+                self._fail(edge, done)
+            elif done is None:
                 done = self._execution(edge, start, "cancelled", log=log)
                 self.tree.interrupt(edge.key)
+            self._watches.pop(edge.key, None)
             self._executions.append(done)
             self._report(done)
             self._changed.set()
@@ -312,7 +327,10 @@ class _Race:
         def shown(line: str) -> None:
             self._reporter.emit(StepOutput(at=self.now(), node=edge.key, line=line))
 
-        watch = self._watches[edge.key] = _Watch(reader, shown, told)
+        def tallied(failed: int, collected: int) -> None:
+            self._tallied(edge, failed, collected)
+
+        watch = self._watches[edge.key] = _Watch(reader, shown, told, tallied)
         return watch
 
     def _told(self, edge: Edge, failures: list[Failure]) -> None:
@@ -362,6 +380,17 @@ class _Race:
             self._mend_soon(edge, [entry], failures, 1.0)
         return True
 
+    def _tallied(self, edge: Edge, failed: int, collected: int) -> None:
+        """So many tests of a running Check have failed: when too many have, what follows is foreseen."""
+        watch = self._watches[edge.key]
+        if watch.doomed or not self._ahead or failed <= (1 - self._min_pass_ratio) * collected:
+            return
+        watch.doomed = f"{failed} of {collected} tests had failed, so that the ratio could not be reached any more"
+        if watch.causes:
+            for entry in self._needed_by(edge):
+                self.tree.believe(entry.id, entry.prior * (1 - DOOMED))
+            self._mend_soon(edge, self._needed_by(edge), tuple(watch.causes), DOOMED)
+
     def _mend_soon(self, edge: Edge, broken: list[Entry], failures: tuple[Failure, ...], sure: float) -> None:
         if self._mender is not None and broken:
             self._mending += 1
@@ -374,9 +403,17 @@ class _Race:
             for entry in await mender.mend(edge, broken, failures, foreseen=sure < 1):
                 if edge.state is not EdgeState.DONE and self._add(entry):
                     self.tree.believe(entry.id, entry.prior * (sure if edge.state is EdgeState.RUNNING else 1))
+                    self._give_up(edge)
         finally:
             self._mending -= 1
             self._changed.set()
+
+    def _give_up(self, edge: Edge) -> None:
+        """End a Check that cannot pass any more, once its repair is on its way."""
+        watch = self._watches.get(edge.key)
+        if watch is not None and watch.doomed and edge.state is EdgeState.RUNNING:
+            self._given_up[edge.key] = watch.doomed
+            self._scopes[edge.key].cancel()
 
     def _needed_by(self, edge: Edge) -> list[Entry]:
         return [entry for entry in self.tree.live() if entry.id in edge.recipes]
@@ -471,6 +508,7 @@ class _Race:
         completed: Completed | None = None,
         verdict: Verdict | None = None,
         error: str = "",
+        ended_early: str = "",
         log: Path | None = None,
     ) -> Execution:
         fork = self._forks.pop(edge.key, None)
@@ -488,6 +526,7 @@ class _Race:
             verdict=verdict,
             failures=self._failures_of(edge, outcome),
             error=error,
+            ended_early=ended_early,
             log=log if log is not None and log.exists() else None,
         )
 
@@ -527,7 +566,7 @@ class _Race:
                 seconds=done.end - done.start,
                 cpu_seconds=done.cpu_seconds,
                 written_bytes=done.written_bytes,
-                note=done.error or ("reused" if done.outcome == "reused" else completed.note if completed else ""),
+                note=done.error or done.ended_early or ("reused" if done.outcome == "reused" else completed.note if completed else ""),
                 log=str(done.log) if done.log else None,
             )
         )
@@ -539,8 +578,15 @@ class _Watch:
     """Passes the lines of a command on, and follows them with a reader of failures."""
 
     def __init__(
-        self, reader: LineReader | None, shown: Callable[[str], None], told: Callable[[list[Failure]], None]
+        self,
+        reader: LineReader | None,
+        shown: Callable[[str], None],
+        told: Callable[[list[Failure]], None],
+        tallied: Callable[[int, int], None],
     ) -> None:
+        self._tallied = tallied
+        self.doomed = ""
+        """Why it is sure to fail; empty as long as it is not."""
         self._reader = reader
         self._shown = shown
         self._told = told
@@ -548,9 +594,17 @@ class _Watch:
         self.ended = False
 
     def __call__(self, line: str) -> None:
+        if line.startswith(_TALLY):
+            self._count(line)
+            return
         self._shown(line)
         if self._reader is not None:
             self._take(self._reader.feed(line))
+
+    def _count(self, line: str) -> None:
+        figures = line.removeprefix(_TALLY).split()
+        if len(figures) == 3 and all(figure.isdigit() for figure in figures):
+            self._tallied(int(figures[1]), int(figures[2]))
 
     def finish(self) -> None:
         """The output has ended, and the command has failed."""

@@ -267,10 +267,11 @@ class ScriptWorkshop:
 
 async def _pass_time(behaviour: Behaviour, began: float, on_line: LineSink | None) -> None:
     for after, line in behaviour.says:
-        await anyio.sleep(began + after - anyio.current_time())
+        await anyio.sleep(max(0.0, began + after - anyio.current_time()))
         if on_line is not None:
             on_line(line)
-    await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(began + behaviour.seconds - anyio.current_time()))
+    left = max(0.0, began + behaviour.seconds - anyio.current_time())
+    await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(left))
 
 
 def _command(step: Step) -> Command:

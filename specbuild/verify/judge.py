@@ -12,6 +12,7 @@ from specbuild.recipe import Check, Level, Step, StepKind
 from specbuild.sandbox.contract import Command, Completed, End, LineSink, Sandbox
 from specbuild.verify.jsonreport import read_program_report
 from specbuild.verify.junit import read_junit
+from specbuild.verify.programs import PYTHON, program_command
 from specbuild.verify.taint import find_taint
 from specbuild.verify.tally import ReportError, Tally, one_line
 from specbuild.verify.verdict import Verdict
@@ -71,10 +72,18 @@ async def verify(
     if taint.files or taint.problem:
         return Verdict(level=check.level, ok=False, reason=taint.problem or _tainted(taint.files), tainted=taint.files)
     said = _Listener(on_line)
-    completed = await sandbox.run(command(check.whole), on_line=said, log=log)
+    completed = await sandbox.run(command(telling(check)), on_line=said, log=log)
     tally, problem = await _read(sandbox, check, command)
     problem = _trouble(check, completed, tally, problem, said)
     return _verdict(check, completed, tally, problem, min_pass_ratio)
+
+
+def telling(check: Check) -> Step:
+    """The check's Step, with pytest telling of failures as they happen: they are worth acting on before the end."""
+    step = check.whole
+    if check.runner != "pytest":
+        return step
+    return step.model_copy(update={"run": step.run.replace(f"{PYTHON} -m pytest", program_command("pytest"))})
 
 
 def same(a: Verdict, b: Verdict) -> bool:

@@ -202,6 +202,37 @@ def test_sequential_mode_repairs_what_it_has_seen_before_it_tries_the_next_recip
     assert raced.backend.ran == ["build", "fix gcc", "build", "check"]
 
 
+def test_a_check_that_cannot_pass_any_more_is_ended_early_once_its_repair_is_under_way() -> None:
+    def world(command: str, files: Files) -> Behaviour:
+        if command == "check" and FIXES + "db" not in files:
+            says = ((1.0, "FAIL db"), (1.0, "specbuild-tally 3 1 40"), (5.0, "specbuild-tally 3 5 40"))
+            return Behaviour(seconds=100, exit_code=1, says=says)
+        return Behaviour(seconds=1.0, writes={FIXES + "db": b""} if command == "fix db" else {})
+
+    backend, recorder = FakeBackend(world), Recorder()
+
+    async def main() -> RaceResult:
+        return await race(
+            [entry("a", recipe("build"))],
+            backend,
+            ScriptWorkshop(backend),
+            slots=2,
+            reporter=recorder,
+            mender=ScriptMender(),
+            clock=anyio.current_time,
+        )
+
+    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    assert result.winner is not None
+    assert result.winner.id == "a+fix db"
+    assert result.seconds == pytest.approx(1 + 5 + 1 + 1), "neither at the first failure, nor after 100 seconds"
+    assert result.tree.state("a") is RecipeState.FAILED
+    assert "5 of 40 tests had failed" in result.ends["a"]
+    ended = next(done for done in result.executions if done.ended_early)
+    assert (ended.outcome, ended.end) == ("failed", pytest.approx(6.0))
+    assert backend.active == set()
+
+
 def test_trouble_of_the_network_is_tried_again_and_not_repaired() -> None:
     tries = iter(("down", "up"))
 

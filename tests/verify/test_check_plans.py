@@ -96,7 +96,7 @@ def test_the_users_command_takes_the_place_of_the_tests() -> None:
         assert [check.step.run.splitlines()[-1] for check in checks] == ["make check"]
 
 
-@pytest.mark.parametrize("name", ["unittest", "imports", "collect", "wheel", "installed"])
+@pytest.mark.parametrize("name", ["unittest", "imports", "collect", "wheel", "installed", "pytest"])
 def test_programs_stay_readable_in_a_quoted_shell_word(name: str) -> None:
     text = program_text(name)
     assert "'" not in text

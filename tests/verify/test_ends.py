@@ -14,6 +14,7 @@ from specbuild.repo.facts import Facts, TestLayout
 from specbuild.sandbox.contract import Command, Completed, End, LineSink
 from specbuild.testing.fakes import Behaviour, FakeBackend, FakeSandbox, Files
 from specbuild.verify import Verdict, checks_for, same, verify
+from specbuild.verify.judge import telling
 
 Judge = Callable[..., Awaitable[Verdict]]
 
@@ -30,7 +31,7 @@ class EndingSandbox(FakeSandbox):
     exit_code = 0
 
     async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
-        if command.argv[-1] != CHECK.step.run:
+        if command.argv[-1] != telling(CHECK).run:
             return await super().run(command, on_line=on_line, log=log)
         self.files[REPORT] = GOOD
         completed = await super().run(command, on_line=on_line, log=log)
