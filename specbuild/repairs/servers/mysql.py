@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 
 from specbuild.repairs.servers.contract import Server, Setup
-from specbuild.repairs.servers.shell import background, lines, named_hosts, once, until
+from specbuild.repairs.servers.shell import background, lines, named_hosts, once, quietly, until
 
 _SOCKET = "/run/mysqld/mysqld.sock"
 """Where Debian's clients look; those in wheels look in `/tmp`."""
 _CLIENT = f"mariadb --no-defaults --socket={_SOCKET} --user=root"
+_FRESH = "--auth-root-authentication-method=normal --skip-test-db"
+"""No password for root, and no anonymous users, who would come before those for all hosts."""
 _TMP_SOCKET = "/tmp/mysql.sock"  # noqa: S108 - in the sandbox
 
 
@@ -19,8 +21,9 @@ def _script(setup: Setup) -> str:
         named_hosts(setup.hosts),
         "install -d -o mysql -m 755 /run/mysqld",
         f"install -d -o mysql {data}",
-        f"[ -d {data}/mysql ] || mariadb-install-db --no-defaults --user=mysql --datadir={data}"
-        " --auth-root-authentication-method=normal --skip-test-db >/dev/null",
+        f"if [ ! -d {data}/mysql ]; then",
+        quietly("mysql-files", f"mariadb-install-db --no-defaults --user=mysql --datadir={data} {_FRESH}"),
+        "fi",
         _started(setup),
         *(f"ln -sf {_SOCKET} {shlex.quote(link)}" for link in once(_TMP_SOCKET, _other(setup.socket))),
         _account("root", setup.password if setup.user in ("", "root") else ""),
@@ -35,8 +38,9 @@ def _default_database(name: str, setup: Setup) -> str:
     revoke = "CONCAT('REVOKE SUPER, CONNECTION ADMIN ON *.* FROM ', QUOTE(User), '@', QUOTE(Host), ';')"
     hosts = "'localhost', '127.0.0.1', '::1', '%'"
     query = f"SELECT {revoke} FROM mysql.global_priv WHERE Host IN ({hosts})"  # noqa: S608 - nothing from outside
+    select = f"EXECUTE IMMEDIATE IF(DATABASE() IS NULL, {_literal(f'USE {_identifier(name)}')}, 'DO 0')"
     return lines(
-        _sql(f"SET GLOBAL init_connect = {_literal(f'USE {_identifier(name)}')}"),
+        _sql(f"SET GLOBAL init_connect = {_literal(select)}"),
         f"{_sql(query)} --skip-column-names | {_CLIENT}",
     )
 
@@ -52,7 +56,7 @@ def _started(setup: Setup, *options: str) -> str:
     name = f"mysql-{setup.port}"
     server = (
         f"exec mariadbd --no-defaults --user=mysql --datadir={_data(setup)} --socket={_SOCKET} --port={setup.port}"
-        " --bind-address=:: --skip-name-resolve --character-set-server=utf8mb4 --local-infile=1"
+        " '--bind-address=*' --skip-name-resolve --character-set-server=utf8mb4 --local-infile=1"
         " --innodb-flush-log-at-trx-commit=0 --skip-log-bin"
     )
     return lines(background(name, " ".join([server, *options])), until(name, _sql("SELECT 1")))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 
 from specbuild.repairs.servers.contract import Server, Setup
-from specbuild.repairs.servers.shell import as_user, background, lines, named_hosts, once, until
+from specbuild.repairs.servers.shell import as_user, background, lines, named_hosts, once, quietly, until
 
 _SOCKETS = "/var/run/postgresql"
 """Where Debian's libpq looks; the one in wheels may look in `/tmp`, where upstream has it."""
@@ -35,7 +35,9 @@ def _script(setup: Setup) -> str:
         named_hosts(setup.hosts),
         *(f"install -d -o postgres -m 1777 {shlex.quote(folder)}" for folder in folders if folder != "/tmp"),  # noqa: S108
         f"install -d -o postgres {data}",
-        f"[ -e {data}/PG_VERSION ] || ( cd / && {initdb} ) >/dev/null",
+        f"if [ ! -e {data}/PG_VERSION ]; then",
+        quietly("postgresql-files", f"( cd / && {initdb} )"),
+        "fi",
         background(name, f"cd / && exec {server}"),
         until(name, _psql(setup, "SELECT 1")),
         *(_login(user, setup) for user in users),

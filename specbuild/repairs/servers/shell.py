@@ -26,6 +26,12 @@ def background(name: str, command: str) -> str:
     return f"mkdir -p {LOGS}\n{command} </dev/null >{log} 2>&1 &\nserver=$!"
 
 
+def quietly(name: str, command: str) -> str:
+    """Lines that run a command to its end; its output is shown only if it fails, and then its end."""
+    log = shlex.quote(log_of(name))
+    return f"mkdir -p {LOGS}\n{command} >{log} 2>&1 || {{ tail -n {LOG_LINES} {log} >&2; exit 1; }}"
+
+
 def until(name: str, probe: str) -> str:
     """Lines that return once `probe` succeeds; they fail when the server ends or PATIENCE does, and show its log."""
     log = shlex.quote(log_of(name))
