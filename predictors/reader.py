@@ -18,6 +18,8 @@ from specbuild.predictors.text import EVIDENCE, LINE, plain
 MOST = 500
 """Failures that one reader reports; what is wrong shows in the first few."""
 
+_BUILDS = re.compile(r"\s{0,12}(?P<what>Building|Built) (?P<name>[A-Za-z0-9][\w.-]{0,80}?)(?:==| @ )")
+
 _OPEN = 16
 """Signatures that may wait for a following line at a time."""
 
@@ -141,11 +143,15 @@ class Reader:
         self._waiting: list[_Waiting] = []
         self._told: set[str] = set()
         self._caused = False
+        self._building: list[str] = []
+        """Distributions whose builds have begun and not ended well."""
 
     def feed(self, line: str) -> list[Failure]:
         """The failures that this line tells of and that were not known before. Never raises."""
         if len(self._seen) >= MOST:
             return []
+        if "Buil" in line:
+            self._follow_builds(line)
         if self._waiting:
             return self._release(self._follow(plain(line)) + self._look(line))
         for gate in self._gates:
@@ -161,6 +167,17 @@ class Reader:
         symptoms = [] if self._caused else self._symptoms
         self._symptoms = []
         return released + symptoms
+
+    def _follow_builds(self, line: str) -> None:
+        """uv tells of every build that begins, and of those that end well."""
+        found = _BUILDS.match(line[:LINE])
+        if found is None:
+            return
+        name = found["name"]
+        if found["what"] == "Building" and len(self._building) < _OPEN:
+            self._building.append(name)
+        elif found["what"] == "Built" and name in self._building:
+            self._building.remove(name)
 
     def _look(self, line: str) -> list[Failure]:
         candidates = self._index.candidates(line[:LINE])
@@ -207,6 +224,8 @@ class Reader:
             if key in self._seen or len(self._seen) >= MOST:
                 continue
             self._seen.add(key)
+            if len(self._building) == 1 and not failure.building:
+                failure = failure.model_copy(update={"building": self._building[0]})
             if failure.weight is Weight.SYMPTOM:
                 self._symptoms.append(failure)
                 continue

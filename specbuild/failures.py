@@ -1,6 +1,7 @@
 """Failures: typed diagnoses of what went wrong, each with the line of output that tells of it.
 
-One frozen type a kind. Two failures are the same diagnosis if their `key` is: evidence and weight are not part of it.
+One frozen type a kind. Two failures are the same diagnosis if their `key` is: evidence, weight and what was
+being built are no part of it.
 The kinds whose `infrastructure` is true say nothing about a repository: the network, a registry, the machine or its
 limits failed. All others are curable by an edit of a recipe, or are a property of the source.
 """
@@ -27,6 +28,9 @@ class Weight(StrEnum):
     """The tool went on after it; often harmless, at times the first sign of what comes."""
 
 
+_ABOUT = {"evidence", "weight", "building"}
+
+
 class _Failure(Frozen):
     infrastructure: ClassVar[bool] = False
     words: ClassVar[str]
@@ -35,11 +39,13 @@ class _Failure(Frozen):
     evidence: str = ""
     """The line that tells of it, without colours, at most `predictors.text.EVIDENCE` characters."""
     weight: Weight = Weight.CAUSE
+    building: str = ""
+    """The distribution whose build failed, where that is known: its needs are looked up by it."""
 
     @property
     def key(self) -> str:
         """Names the diagnosis: canonical JSON of the kind and its payload."""
-        return json.dumps(self.model_dump(mode="json", exclude={"evidence", "weight"}), sort_keys=True)
+        return json.dumps(self.model_dump(mode="json", exclude=_ABOUT), sort_keys=True)
 
     def __str__(self) -> str:
         return self.words.format_map(dict(self)).rstrip()

@@ -44,6 +44,9 @@ MOST_REPAIRS = 12
 MOST_MENDED = 3
 """Candidates that are repaired for one failed Step, best first: they share it, and so they share its repairs."""
 
+TELLING = 0.3
+"""Probability from which what is foreseen counts against a candidate: below it, it is mostly what a suite survives."""
+
 PRIOR_WEIGHT = 4.0
 """Outcomes that the estimate of a repairer counts as."""
 
@@ -149,7 +152,7 @@ class Mender:
         found = [(one, _site(candidate.recipe, one)) for one in await foresee(outlook)]
         for one, site in found:
             self._reporter.emit(_foreseen(self._now(), entry, candidate.recipe, one, site))
-        kept = math.prod(1 - one.probability for one, _ in found)
+        kept = math.prod(1 - one.probability for one, _ in found if one.probability >= TELLING)
         likely = [site for one, site in found if one.probability >= FORK_FROM]
         likely = sorted(likely, key=lambda site: site.index)[:MOST_FAILURES]
         # Where several places are at stake, the success of one does not make the repairs of the others idle.
@@ -208,7 +211,14 @@ class Mender:
         rivals: list[tuple[Site, Repair]] = []
         taken = {repair.name for repair in runner.repairs}
         for site in sites:
-            case = Case(recipe, site.index + grown, self._facts, self._knowledge, runner.candidate.install)
+            case = Case(
+                recipe,
+                site.index + grown,
+                self._facts,
+                self._knowledge,
+                runner.candidate.install,
+                site.failure.building,
+            )
             found = self._options(site.failure, case)
             self._advice.setdefault((runner.id, site.failure.key), tuple(repair.title for repair in found))
             options = [repair for repair in found if repair.name not in taken]
@@ -313,7 +323,8 @@ class _Trial:
 def _site(recipe: Recipe, one: Foreseen) -> Site:
     """The first Step of the kind at which it will show; the Check, if there is none such."""
     found = (index for index, step in enumerate(recipe.steps) if step.kind is one.at)
-    return Site(next(found, len(recipe.steps)), one.failure)
+    failure = one.failure.model_copy(update={"building": one.subject})
+    return Site(next(found, len(recipe.steps)), failure)
 
 
 def _foreseen(at: float, entry: Entry, recipe: Recipe, one: Foreseen, site: Site) -> FailureSeen:

@@ -145,3 +145,16 @@ def test_a_following_line_that_does_not_come_is_not_waited_for_long() -> None:
 
 def test_progress_that_is_overwritten_is_not_output() -> None:
     assert plain("  10%\r  50%\r\x1b[Kerror: can't find Rust compiler\n") == "error: can't find Rust compiler"
+
+
+def test_a_failure_knows_what_was_being_built_where_only_one_build_was_under_way() -> None:
+    made = reader()
+    made.feed("   Building psycopg2==2.9.10")
+    (alone,) = made.feed("DEBUG Error: pg_config executable not found.")
+    assert alone.building == "psycopg2"
+    made.feed("   Building lxml @ file:///repo")
+    (two,) = made.feed("DEBUG a.c:1:10: fatal error: nothere/x.h: No such file or directory")
+    assert two.building == "", "it could be either"
+    made.feed("      Built psycopg2==2.9.10")
+    (left,) = made.feed("DEBUG b.c:1:10: fatal error: nothere/y.h: No such file or directory")
+    assert left.building == "lxml"
