@@ -56,6 +56,10 @@ class Mends(Protocol):
         """What a Recipe will run into, told before anything of it has run."""
         ...
 
+    async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
+        """What a live Recipe will run into, since such `work` has failed so in another branch."""
+        ...
+
     def observe(self, done: Execution) -> None:
         """Take note of how an execution ended: it shows whether repairs work, and how long steps take."""
         ...

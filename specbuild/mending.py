@@ -27,13 +27,13 @@ from specbuild.knowledge.query import Knowledge
 from specbuild.predictors import Reader, reader
 from specbuild.predictors.foresee import Foreseen, Outlook, Releases, foresee
 from specbuild.predictors.foresee.contract import NO_INDEX
-from specbuild.recipe import Check, Recipe, Step
+from specbuild.recipe import Check, Recipe, Step, StepKind
 from specbuild.repairs import Case, Repair, repairs_for
 from specbuild.repairs.edits import MoveToBase, apply
 from specbuild.repo.facts import Facts
 from specbuild.strategies import odds
 from specbuild.strategies.contract import Candidate
-from specbuild.tree import Edge, Entry, check_key
+from specbuild.tree import Edge, Entry, Work, check_key
 
 MOST_FAILURES = 8
 """Failures of one Step that are repaired together, the first ones of its output."""
@@ -43,6 +43,18 @@ MOST_REPAIRS = 12
 
 MOST_MENDED = 3
 """Candidates that are repaired for one failed Step, best first: they share it, and so they share its repairs."""
+
+SPREADS = 0.8
+"""Probability that what failed in one branch fails in another one that runs work of the same kind on the same base."""
+
+LEAST_PRIOR = 0.03
+"""Probability of verification below which a repaired candidate is not worth a place in the race."""
+
+MOST_CANDIDATES = 120
+"""Candidates of one race, repaired ones included: a bound for what cannot be repaired at all."""
+
+MORE_TO_COME = 0.95
+"""What is left of the probability for each repair: where something failed, something else often does."""
 
 TELLING = 0.3
 """Probability from which what is foreseen counts against a candidate: below it, it is mostly what a suite survives."""
@@ -159,6 +171,18 @@ class Mender:
         key = _key(entry.recipe, likely[0].index) if len({site.index for site in likely}) == 1 else None
         return Foresight(await self._mended(entry.id, likely, against=key, foreseen=True), entry.prior * kept)
 
+    async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
+        """What a live candidate will run into, since such work has failed so in another branch."""
+        runner = self._field.runners[entry.id]
+        index = _alike(entry.recipe, work)
+        had = {repair.failure.key for repair in runner.repairs}
+        new = [one for one in failures if not one.infrastructure and one.key not in had][:MOST_FAILURES]
+        if index is None or not new:
+            return Foresight()
+        sites = [Site(index, failure) for failure in new]
+        entries = await self._mended(entry.id, sites, against=_key(entry.recipe, index), foreseen=True)
+        return Foresight(entries, entry.prior * (1 - SPREADS)) if entries else Foresight()
+
     def advice(self, candidate: str, failure: Failure) -> tuple[str, ...]:
         """What would cure a failure of a candidate, in words, likeliest first, whether it was tried or not."""
         return self._advice.get((candidate, failure.key), ())
@@ -198,6 +222,8 @@ class Mender:
                 continue  # a base takes long to make, and what is only foreseen may not come
             made = tuple(_made(site.failure, repair, foreseen=foreseen) for site, repair in plan.repairs)
             for candidate in await self._candidates(runner, plan):
+                if candidate.prior < LEAST_PRIOR or len(self._field.runners) >= MOST_CANDIDATES:
+                    continue
                 entry = self._field.enter_repaired(runner.id, candidate, made, against)
                 if entry is not None:
                     self._follow(runner, plan, entry)
@@ -260,10 +286,19 @@ class Mender:
             return []
         repaired = {
             "recipe": recipe,
-            "prior": odds.clamp(candidate.prior * plan.probability),
+            "prior": odds.clamp(self._prior(runner, plan)),
             "expected_seconds": candidate.expected_seconds + REPAIR_SECONDS * len(plan.repairs),
         }
         return [candidate.model_copy(update=repaired)]
+
+    def _prior(self, runner: Runner, plan: Plan) -> float:
+        """Of the strategy, times that of every repair which has not shown yet that it works; a little less for each."""
+        prior = self._field.candidates[runner.id.partition(".")[0]].prior
+        chances = [(repair.failure.key, repair.name, repair.probability) for repair in runner.repairs]
+        chances += [(site.failure.key, repair.name, repair.probability) for site, repair in plan.repairs]
+        for failure, name, probability in chances:
+            prior *= MORE_TO_COME * (1.0 if self._judged.get((failure, name)) else probability)
+        return prior
 
     async def _moved(self, candidate: Candidate, base: str, probability: float) -> list[Candidate]:
         try:
@@ -318,6 +353,15 @@ class _Trial:
     """Of the work that had failed."""
     since: int
     """Of the first Step of the repair."""
+
+
+def _alike(recipe: Recipe, work: Work) -> int | None:
+    """The index of the work in a Recipe that is most like `work`: of the same kind, the Check for a Check."""
+    if isinstance(work, Check):
+        return len(recipe.steps)
+    if not isinstance(work, Step) or work.kind not in (StepKind.DEPENDENCIES, StepKind.BUILD):
+        return None
+    return next((index for index, step in enumerate(recipe.steps) if step.kind is work.kind), None)
 
 
 def _site(recipe: Recipe, one: Foreseen) -> Site:

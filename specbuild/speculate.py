@@ -30,7 +30,18 @@ from specbuild.events import (
     StepStarted,
     Verified,
 )
-from specbuild.execution import FORK_FROM, Execution, LineReader, Mends, Outcome, Workshop, explain, kind, title
+from specbuild.execution import (
+    FORK_FROM,
+    Execution,
+    Foresight,
+    LineReader,
+    Mends,
+    Outcome,
+    Workshop,
+    explain,
+    kind,
+    title,
+)
 from specbuild.failures import Failure, NetworkTrouble, RegistryTrouble, Weight
 from specbuild.recipe import BaseRef, Check, Step
 from specbuild.sandbox.contract import Backend, Checkpoint, Completed, Limits, Sandbox, Spent
@@ -44,6 +55,9 @@ MACHINERY_TRIES = 2
 
 MOST_FORESEEN = 8
 """Recipes, best first, of which is foreseen what they run into: the others differ little from them."""
+
+MOST_WARNED = 4
+"""Recipes, likeliest first, that are told of a failure in another branch."""
 
 TOLD_IN_STEP = 0.9
 """Probability that a Step fails once its output has told of a cause."""
@@ -363,12 +377,7 @@ class _Race:
     async def _foresee(self, mender: Mends, entries: list[Entry]) -> None:
         """Let what is foreseen of Recipes change their odds, and add their repairs, best Recipe first."""
         for entry in entries:
-            foresight = await mender.foresee(entry)
-            if foresight.odds is not None and self.tree.state(entry.id) is RecipeState.LIVE:
-                self.tree.believe(entry.id, foresight.odds)
-            for repaired in foresight.entries:
-                self._add(repaired)
-            self._changed.set()
+            self._heed(entry, await mender.foresee(entry))
 
     def _add(self, entry: Entry) -> bool:
         """Insert a Recipe; one that needs what has failed already is repaired at once. Whether it was new."""
@@ -477,6 +486,23 @@ class _Race:
         for entry in self.tree.hedges(edge.key):
             self.tree.believe(entry.id, entry.prior)
         self._mend_soon(edge, broken, causes, 1.0)
+        if self._mender is not None and self._ahead and causes:
+            self._tasks.start_soon(self._spread, self._mender, edge, causes)
+
+    async def _spread(self, mender: Mends, edge: Edge, failures: tuple[Failure, ...]) -> None:
+        """Let other branches know what failed here, the best first."""
+        rivals = [entry for entry in self.tree.live() if entry.against is None]
+        for entry in sorted(rivals, key=lambda entry: -self.tree.odds(entry.id))[:MOST_WARNED]:
+            self._heed(entry, await mender.spread(entry, edge.work, failures))
+
+    def _heed(self, entry: Entry, foresight: Foresight) -> None:
+        """Let what is foreseen of a Recipe change its odds, and add its repairs."""
+        if foresight.odds is not None and self.tree.state(entry.id) is RecipeState.LIVE:
+            self.tree.believe(entry.id, min(foresight.odds, self.tree.odds(entry.id)))
+        for repaired in foresight.entries:
+            if repaired.against is None or self.tree.edge(repaired.against).state is not EdgeState.DONE:
+                self._add(repaired)
+        self._changed.set()
 
     def _succeed(self, edge: Edge) -> None:
         """Give up what was forked against a failure that did not come."""
@@ -566,12 +592,20 @@ class _Race:
                 seconds=done.end - done.start,
                 cpu_seconds=done.cpu_seconds,
                 written_bytes=done.written_bytes,
-                note=done.error or done.ended_early or ("reused" if done.outcome == "reused" else completed.note if completed else ""),
+                note=done.error
+                or done.ended_early
+                or ("reused" if done.outcome == "reused" else completed.note if completed else ""),
                 log=str(done.log) if done.log else None,
             )
         )
         if done.verdict is not None:
             self._reporter.emit(Verified(at=self.now(), candidates=done.candidates, verdict=done.verdict))
+
+
+def _note(done: Execution) -> str:
+    if done.outcome == "reused":
+        return "reused"
+    return done.error or done.ended_early or (done.completed.note if done.completed else "")
 
 
 class _Watch:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from specbuild.execution import Execution, Foresight
 from specbuild.failures import Failure, MissingCommand
 from specbuild.recipe import Recipe, Step, StepKind, checkpoint_root
-from specbuild.tree import Edge, Entry, check_key
+from specbuild.tree import Edge, Entry, Work, check_key
 
 
 class ScriptReader:
@@ -61,6 +61,11 @@ class ScriptMender:
     async def foresee(self, entry: Entry) -> Foresight:
         """Nothing."""
         del entry
+        return Foresight()
+
+    async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
+        """Nothing."""
+        del entry, work, failures
         return Foresight()
 
     def observe(self, done: Execution) -> None:

@@ -13,7 +13,7 @@ from specbuild.failures import Failure, MissingModule, NetworkTrouble, ServiceNe
 from specbuild.field import Field
 from specbuild.knowledge.outcomes import Outcomes
 from specbuild.knowledge.query import Knowledge
-from specbuild.mending import MOST_REPAIRS, Mender
+from specbuild.mending import MOST_REPAIRS, SPREADS, Mender
 from specbuild.recipe import UV, BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.repo.facts import Evidence, Facts, TestNeed
 from specbuild.strategies.contract import Candidate
@@ -22,6 +22,7 @@ from specbuild.tree import Edge, Entry, Tree, Work, check_key
 
 BASE = BaseRef(name="debian:test", digest="sha256:0", release="test")
 BUILD = Step(kind=StepKind.BUILD, run="build")
+OTHER = Step(kind=StepKind.SYSTEM, run="apt other")
 CHECK = Check(level=Level.TESTS, runner="pytest", step=Step(kind=StepKind.TEST, run="pytest"))
 HERE = Evidence(file="tests/test_it.py")
 FACTS = Facts(
@@ -151,7 +152,46 @@ async def test_a_chain_of_repairs_has_an_end(scene: Scene) -> None:
         if not made:
             break
         entry = made[0]
+        scene.ended(entry, CHECK, "failed", NO_YAML)
     assert len(scene.field.runners[entry.id].repairs) == MOST_REPAIRS
+
+
+async def test_a_repair_that_has_worked_no_longer_counts_against_its_candidate(scene: Scene) -> None:
+    (unsure, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
+    scene.ended(unsure, CHECK, "failed", NO_YAML)
+    (sure, *_) = await scene.mend(unsure, CHECK, MissingModule(language="python", module="simplejson"))
+    assert sure.prior > unsure.prior * 0.9
+
+
+async def test_repairs_that_hardly_lead_anywhere_are_not_made(scene: Scene) -> None:
+    entry, made = scene.first, [scene.first]
+    for number in range(MOST_REPAIRS):
+        made = await scene.mend(entry, CHECK, MissingModule(language="python", module=f"module{number}"))
+        if not made:
+            break
+        entry = made[0]
+    assert not made
+    assert 1 < len(scene.field.runners[entry.id].repairs) < MOST_REPAIRS
+
+
+async def test_a_failure_in_one_branch_is_foreseen_in_another(scene: Scene) -> None:
+    other = scene.field.enter(
+        [
+            Candidate(
+                recipe=scene.first.recipe.model_copy(update={"test_env": (), "steps": (OTHER, BUILD)}),
+                strategy="newest",
+                prior=0.5,
+                reason="it is newest",
+            )
+        ]
+    )[0]
+    foresight = await scene.mender.spread(other, CHECK, [NO_TOML])
+    assert foresight.odds == pytest.approx(0.5 * (1 - SPREADS))
+    (repaired, *_) = foresight.entries
+    assert repaired.id == "c2.1"
+    assert repaired.against == check_key(other.recipe)
+    again = await scene.mender.spread(repaired, CHECK, [NO_TOML])
+    assert again.odds is None, "it has the repair"
 
 
 async def test_repairs_are_judged_by_whether_the_failure_is_gone(scene: Scene) -> None:
