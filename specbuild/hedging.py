@@ -1,0 +1,228 @@
+"""How failures, foreseen and seen, change the Recipes of a race.
+
+What fails ends the Recipes that need it, and their repairs join in. What output or foresight tells of beforehand lowers
+the odds of those Recipes, and the same repairs join in then, beside the running step; they are given up if it succeeds.
+What has failed in one branch is foreseen in the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from anyio.abc import TaskGroup
+
+from specbuild.chronicle import Chronicle
+from specbuild.execution import FORK_FROM, Execution, Foresight, Mends, Outcome, explain
+from specbuild.failures import Failure, Weight
+from specbuild.recipe import Check
+from specbuild.tree import Edge, EdgeState, Entry, RecipeState, Tree
+from specbuild.watch import Watch
+
+MOST_FORESEEN = 8
+"""Recipes, best first, of which is foreseen what they run into: the others differ little from them."""
+
+MOST_WARNED = 4
+"""Recipes, likeliest first, that are told of a failure in another branch."""
+
+TOLD_IN_STEP = 0.9
+"""Probability that a Step fails once its output has told of a cause."""
+
+TOLD_IN_CHECK = 0.3
+"""The same for a Check: tests may fail for a cause without the suite falling below its ratio."""
+
+WARNED = 0.1
+"""The same once its output has told of what seldom is a cause."""
+
+DOOMED = 0.97
+"""The same for a Check once so many tests have failed that the rest cannot make up for them."""
+
+
+class Hedging:
+    """The failures of one race, and the repairs that they bring into it."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        chronicle: Chronicle,
+        mender: Mends | None,
+        *,
+        ahead: bool,
+        min_pass_ratio: float,
+        wake: Callable[[], None],
+        end_early: Callable[[Edge], None],
+    ) -> None:
+        """`wake` is called when the Tree has changed; `end_early` cancels the execution of an edge."""
+        self._tree = tree
+        self._chronicle = chronicle
+        self._mender = mender
+        self._ahead = ahead
+        self._min_pass_ratio = min_pass_ratio
+        self._wake = wake
+        self._end_early = end_early
+        self._tasks: TaskGroup
+        self._watches: dict[str, Watch] = {}
+        """What the output of each running edge told."""
+        self._failed: dict[str, tuple[str, tuple[Failure, ...]]] = {}
+        """Failed edge → why, and what its output told."""
+        self._given_up: dict[str, str] = {}
+        """Running edges that are ended early, since they are sure to fail, and why."""
+        self._seeking = 0
+        self.ends: dict[str, str] = {}
+        """Recipe → why it ended."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether repairs of a failure are being sought."""
+        return self._seeking > 0
+
+    def begin(self, tasks: TaskGroup) -> None:
+        """Seek repairs in `tasks` from now on; no Recipe may be added before."""
+        self._tasks = tasks
+
+    def add(self, entry: Entry) -> bool:
+        """Insert a Recipe; one that needs what has failed already is repaired at once. Whether it was new."""
+        if not self._tree.add(entry):
+            return False
+        if self._tree.state(entry.id) is RecipeState.FAILED:
+            edge = next(edge for edge in self._tree.remaining(entry.id) if edge.state is EdgeState.FAILED)
+            self.ends[entry.id], failures = self._failed[edge.key]
+            self._mend_soon(edge, [entry], failures, 1.0)
+        return True
+
+    def look_ahead(self, entries: Iterable[Entry]) -> None:
+        """Begin to foresee what Recipes will run into."""
+        if self._mender is not None and self._ahead:
+            self._tasks.start_soon(self._foresee, self._mender, list(entries)[:MOST_FORESEEN])
+
+    def watch(self, edge: Edge) -> Watch:
+        """Follow the output of an edge that begins to run."""
+        watch = self._watches[edge.key] = Watch(
+            self._mender.reader() if self._mender else None,
+            shown=lambda line: self._chronicle.line(edge, line),
+            told=lambda failures: self._told(edge, failures),
+            tallied=lambda failed, collected: self._tallied(edge, failed, collected),
+        )
+        return watch
+
+    def failures(self, edge: Edge, outcome: Outcome) -> tuple[Failure, ...]:
+        """What the output of an edge that has ended told."""
+        watch = self._watches.get(edge.key)
+        if watch is None:
+            return ()
+        if outcome == "failed":
+            watch.finish()
+        return tuple(watch.found)
+
+    def given_up(self, edge: Edge) -> str:
+        """Why the execution of an edge was ended early; asked for once, and empty if it was not."""
+        return self._given_up.pop(edge.key, "")
+
+    def fail(self, edge: Edge, done: Execution) -> None:
+        """End the Recipes that need the edge; their repairs take their place, those that were forked ahead at once."""
+        watch = self._watches.get(edge.key)
+        causes = watch.causes if watch else ()
+        broken = self._end(edge, done, causes)
+        for entry in self._tree.hedges(edge.key):
+            self._tree.believe(entry.id, entry.prior)
+        self._mend_soon(edge, broken, causes, 1.0)
+        if self._mender is not None and self._ahead and causes:
+            self._tasks.start_soon(self._spread, self._mender, edge, causes)
+
+    def break_off(self, edge: Edge, done: Execution) -> list[Entry]:
+        """End the Recipes that need an edge which our machinery could not run, without repairs; returns them."""
+        return self._end(edge, done, ())
+
+    def succeed(self, edge: Edge) -> None:
+        """Give up what was forked against a failure that did not come."""
+        self._tree.finish(edge.key)
+        for entry in self._tree.hedges(edge.key):
+            self._tree.cancel(entry.id)
+            self.ends[entry.id] = "what it repairs did not fail"
+        for entry in self._needed_by(edge):
+            self._tree.believe(entry.id, entry.prior)
+
+    def ended(self, edge: Edge, done: Execution) -> None:
+        """The execution of an edge is over, whatever came of it."""
+        self._watches.pop(edge.key, None)
+        if self._mender is not None:
+            self._mender.observe(done)
+
+    def _end(self, edge: Edge, done: Execution, causes: tuple[Failure, ...]) -> list[Entry]:
+        why = explain(done)
+        self._failed[edge.key] = why, causes
+        broken = self._tree.fail(edge.key)
+        for entry in broken:
+            self.ends[entry.id] = why
+        return broken
+
+    def _told(self, edge: Edge, failures: list[Failure]) -> None:
+        """The output of a running edge tells of failures."""
+        sure = TOLD_IN_CHECK if isinstance(edge.work, Check) else TOLD_IN_STEP
+        for failure in failures:
+            self._chronicle.seen(edge, failure, sure if failure.weight is Weight.CAUSE else WARNED)
+        if not self._ahead or self._watches[edge.key].ended:
+            return
+        if sure >= FORK_FROM and any(failure.weight is Weight.CAUSE for failure in failures):
+            self._expect_failure(edge, sure)
+
+    def _tallied(self, edge: Edge, failed: int, collected: int) -> None:
+        """So many tests of a running Check have failed: when too many have, what follows is foreseen."""
+        watch = self._watches[edge.key]
+        if watch.doomed or not self._ahead or failed <= (1 - self._min_pass_ratio) * collected:
+            return
+        watch.doomed = f"{failed} of {collected} tests had failed, so that the ratio could not be reached any more"
+        if watch.causes:
+            self._expect_failure(edge, DOOMED)
+
+    def _expect_failure(self, edge: Edge, sure: float) -> None:
+        """Lower the odds of the Recipes that need a running edge, and seek their repairs."""
+        for entry in self._needed_by(edge):
+            self._tree.believe(entry.id, entry.prior * (1 - sure))
+        self._mend_soon(edge, self._needed_by(edge), self._watches[edge.key].causes, sure)
+
+    async def _foresee(self, mender: Mends, entries: list[Entry]) -> None:
+        """Let what is foreseen of Recipes change their odds, and add their repairs, best Recipe first."""
+        for entry in entries:
+            self._heed(entry, await mender.foresee(entry))
+
+    async def _spread(self, mender: Mends, edge: Edge, failures: tuple[Failure, ...]) -> None:
+        """Let other branches know what failed here, the best first."""
+        rivals = [entry for entry in self._tree.live() if entry.against is None]
+        for entry in sorted(rivals, key=lambda entry: -self._tree.odds(entry.id))[:MOST_WARNED]:
+            self._heed(entry, await mender.spread(entry, edge.work, failures))
+
+    def _heed(self, entry: Entry, foresight: Foresight) -> None:
+        """Let what is foreseen of a Recipe change its odds, and add its repairs."""
+        if foresight.odds is not None and self._tree.state(entry.id) is RecipeState.LIVE:
+            self._tree.believe(entry.id, min(foresight.odds, self._tree.odds(entry.id)))
+        for repaired in foresight.entries:
+            if repaired.against is None or self._tree.edge(repaired.against).state is not EdgeState.DONE:
+                self.add(repaired)
+        self._wake()
+
+    def _mend_soon(self, edge: Edge, broken: list[Entry], failures: tuple[Failure, ...], sure: float) -> None:
+        if self._mender is not None and broken:
+            self._seeking += 1
+            self._tasks.start_soon(self._mend, self._mender, edge, broken, failures, sure)
+
+    async def _mend(
+        self, mender: Mends, edge: Edge, broken: list[Entry], failures: tuple[Failure, ...], sure: float
+    ) -> None:
+        try:
+            for entry in await mender.mend(edge, broken, failures, foreseen=sure < 1):
+                if edge.state is not EdgeState.DONE and self.add(entry):
+                    self._tree.believe(entry.id, entry.prior * (sure if edge.state is EdgeState.RUNNING else 1))
+                    self._give_up(edge)
+        finally:
+            self._seeking -= 1
+            self._wake()
+
+    def _give_up(self, edge: Edge) -> None:
+        """End a Check that cannot pass any more, once its repair is on its way."""
+        watch = self._watches.get(edge.key)
+        if watch is not None and watch.doomed and edge.state is EdgeState.RUNNING:
+            self._given_up[edge.key] = watch.doomed
+            self._end_early(edge)
+
+    def _needed_by(self, edge: Edge) -> list[Entry]:
+        return [entry for entry in self._tree.live() if entry.id in edge.recipes]
