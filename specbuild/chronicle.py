@@ -103,5 +103,5 @@ class Chronicle:
 
 def _note(done: Execution) -> str:
     if done.outcome == "reused":
-        return done.error or done.ended_early or "reused"
+        return "reused"
     return done.error or done.ended_early or (done.completed.note if done.completed else "")
