@@ -70,7 +70,7 @@ class OpenEnvironment(Environment):
         self,
         command: str | Sequence[str],
         *,
-        network: bool = True,
+        network: bool | None = None,
         timeout: float | None = None,
         on_line: LineSink | None = None,
         log: Path | None = None,
@@ -78,13 +78,16 @@ class OpenEnvironment(Environment):
         """Run a shell command line, or a program with its arguments, in a fresh fork of the Environment.
 
         It starts in the source tree with the Environment's variables, its services running; files that it writes are
-        gone afterwards.
+        gone afterwards. `network` is by default as for the tests where there are services, which would meet those of
+        others on the machine's ports; else there is one.
         Raises UsageError if the Environment's files were pruned, SandboxError for trouble of our own.
         """
         recipe = self.committed()
         surroundings = Surroundings.of(self._settings)
         line = command if isinstance(command, str) else shlex.join(command)
         line = with_services(recipe.check.services, line)
+        if network is None:
+            network = recipe.check.step.network if recipe.check.services else True
         step = Step(kind=StepKind.TEST, run=line, env=recipe.test_env, network=network)
         full = replace(surroundings.command(step, recipe.base), timeout=timeout, silence=None)
         async with open_backend(self._settings) as backend:
