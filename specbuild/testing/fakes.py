@@ -7,8 +7,8 @@ the event loop's, so that under `specbuild.testing.clock.VirtualLoop` an hour pa
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +33,7 @@ from specbuild.sandbox.contract import (
     Sandbox,
     Spent,
 )
+from specbuild.testing.cpu import Cpu, Job
 from specbuild.verify.verdict import Verdict
 
 Files = Mapping[str, bytes]
@@ -43,6 +44,7 @@ class Behaviour:
     """What a scripted command does."""
 
     seconds: float = 0.0
+    """Of CPU time, which is how long it takes if it has a core to itself."""
     exit_code: int = 0
     output: tuple[str, ...] = ()
     """Lines at its end."""
@@ -73,14 +75,15 @@ class Recorder:
 class FakeSandbox:
     """Files in a dictionary; commands by script."""
 
-    def __init__(self, backend: FakeBackend, parent: Checkpoint, name: str) -> None:
+    def __init__(self, backend: FakeBackend, parent: Checkpoint, name: str, weight: int) -> None:
         self._backend = backend
         self._parent = parent
         self.id = name
         self.files: dict[str, bytes] = dict(backend.files[parent.key])
-        self.weight = 100
+        self.weight = weight
+        self._jobs: list[Job] = []
         self.spent = Spent()
-        """What its commands have used; CPU time is as long as they ran."""
+        """What its commands have used."""
 
     @property
     def parent(self) -> Checkpoint:
@@ -90,13 +93,16 @@ class FakeSandbox:
     async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
         """Do what the script says of the last word of `command`."""
         behaviour = self._backend.script(command.argv[-1], self.files)
-        began, written = anyio.current_time(), 0
+        began, written, had = anyio.current_time(), 0, 0.0
         try:
-            with self._backend.running(command.argv[-1]):
-                await _pass_time(behaviour, began, on_line)
+            with self._backend.running(command.argv[-1]), self._job() as job:
+                try:
+                    await _pass_time(behaviour, job, on_line)
+                finally:
+                    had = job.settled()
             written = sum(map(len, behaviour.writes.values()))
         finally:
-            self.spent = self.spent.plus(anyio.current_time() - began, written, None)
+            self.spent = self.spent.plus(had, written, None)
         if behaviour.breaks:
             raise SandboxError(behaviour.breaks)
         for line in behaviour.output:
@@ -107,8 +113,8 @@ class FakeSandbox:
         return Completed(
             end=End.EXITED,
             exit_code=behaviour.exit_code,
-            seconds=behaviour.seconds,
-            cpu_seconds=behaviour.seconds,
+            seconds=anyio.current_time() - began,
+            cpu_seconds=had,
             peak_memory_bytes=None,
             written_bytes=written,
             tail="\n".join(said),
@@ -132,12 +138,23 @@ class FakeSandbox:
                 self.files[f"{target}/{file.relative_to(source)}"] = file.read_bytes()
 
     async def set_cpu_weight(self, weight: int) -> None:
-        """Remember the weight."""
+        """Remember the weight; what runs is given its share by it."""
         self.weight = weight
+        for job in self._jobs:
+            self._backend.cpu.reweigh(job, weight)
 
     async def freeze(self, key: str) -> Checkpoint:
         """Keep the files under `key`."""
         return self._backend.store(key, self._parent, self.files)
+
+    @contextmanager
+    def _job(self) -> Iterator[Job]:
+        with self._backend.cpu.job(self.weight) as job:
+            self._jobs.append(job)
+            try:
+                yield job
+            finally:
+                self._jobs.remove(job)
 
 
 class _Running:
@@ -160,8 +177,10 @@ class FakeBackend:
 
     name = "fake"
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, cpu: Cpu | None = None) -> None:
+        """Without a `cpu`, every command has a core to itself."""
         self._script = script
+        self.cpu = cpu or Cpu()
         self.files: dict[str, Files] = {}
         self.checkpoints: dict[str, Checkpoint] = {}
         self.kept: dict[str, str] = {}
@@ -199,13 +218,13 @@ class FakeBackend:
 
     def fork(self, parent: Checkpoint, *, limits: Limits | None = None) -> AbstractAsyncContextManager[Sandbox]:
         """A Sandbox with a copy of the parent's files."""
-        return self._fork(parent)
+        return self._fork(parent, limits or Limits())
 
     @asynccontextmanager
-    async def _fork(self, parent: Checkpoint) -> AsyncGenerator[Sandbox]:
+    async def _fork(self, parent: Checkpoint, limits: Limits) -> AsyncGenerator[Sandbox]:
         self.open += 1
         try:
-            yield FakeSandbox(self, parent, f"fake-{next(self._ids)}")
+            yield FakeSandbox(self, parent, f"fake-{next(self._ids)}", limits.cpu_weight)
         finally:
             self.open -= 1
 
@@ -265,13 +284,12 @@ class ScriptWorkshop:
         )
 
 
-async def _pass_time(behaviour: Behaviour, began: float, on_line: LineSink | None) -> None:
+async def _pass_time(behaviour: Behaviour, job: Job, on_line: LineSink | None) -> None:
     for after, line in behaviour.says:
-        await anyio.sleep(max(0.0, began + after - anyio.current_time()))
+        await job.until(after)
         if on_line is not None:
             on_line(line)
-    left = max(0.0, began + behaviour.seconds - anyio.current_time())
-    await (anyio.sleep_forever() if behaviour.hangs else anyio.sleep(left))
+    await (anyio.sleep_forever() if behaviour.hangs else job.until(behaviour.seconds))
 
 
 def _command(step: Step) -> Command:

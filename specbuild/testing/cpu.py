@@ -1,0 +1,89 @@
+"""CPUs that jobs share by weight, as control groups have it: for fakes on a virtual clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+_TINY = 1e-6
+"""Seconds within which a job has what it wants: clocks add up fractions."""
+
+
+class Job:
+    """One busy thread: it gets at most one core."""
+
+    def __init__(self, cpu: Cpu, weight: int) -> None:
+        self._cpu = cpu
+        self.weight = weight
+        self.rate = 0.0
+        """CPU seconds a second, at present."""
+        self.had = 0.0
+        """CPU seconds, up to the last change of any job."""
+        self._changed = anyio.Event()
+
+    async def until(self, seconds: float) -> None:
+        """Wait until the job has had so many CPU seconds in all."""
+        self._cpu.settle()
+        while self.had < seconds - _TINY:
+            with anyio.move_on_after((seconds - self.had) / self.rate):
+                await self._changed.wait()
+            self._cpu.settle()
+
+    def settled(self) -> float:
+        """CPU seconds that it has had until now."""
+        self._cpu.settle()
+        return self.had
+
+    def run_at(self, rate: float) -> None:
+        """Go on at another rate."""
+        if rate != self.rate:
+            self.rate = rate
+            self._changed.set()
+            self._changed = anyio.Event()
+
+
+class Cpu:
+    """So many cores, shared by the jobs that run: in proportion to their weights, none more than one core."""
+
+    def __init__(self, cores: float = math.inf) -> None:
+        self._cores = cores
+        self._jobs: dict[Job, None] = {}
+        self._settled = 0.0
+
+    @contextmanager
+    def job(self, weight: int) -> Iterator[Job]:
+        """A job that wants a core for the time of a `with`."""
+        self.settle()
+        job = Job(self, weight)
+        self._jobs[job] = None
+        self._share()
+        try:
+            yield job
+        finally:
+            self.settle()
+            del self._jobs[job]
+            self._share()
+
+    def reweigh(self, job: Job, weight: int) -> None:
+        """Change the weight of a job that runs."""
+        self.settle()
+        job.weight = weight
+        self._share()
+
+    def settle(self) -> None:
+        """Write down what every job had until now."""
+        now = anyio.current_time()
+        for job in self._jobs:
+            job.had += (now - self._settled) * job.rate
+        self._settled = now
+
+    def _share(self) -> None:
+        """Heaviest first, so that what is above one core falls to the others."""
+        cores, weights = self._cores, sum(job.weight for job in self._jobs)
+        for job in sorted(self._jobs, key=lambda job: -job.weight):
+            rate = min(1.0, cores * job.weight / weights)
+            cores, weights = cores - rate, weights - job.weight
+            job.run_at(rate)
