@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import anyio
 
+from specbuild import pressure
 from specbuild._version import __version__
 from specbuild.account import candidate_reports, timeline, waste
 from specbuild.bases.choose import Pending
@@ -168,6 +169,7 @@ class _Build:
 
     async def _set_up(self) -> Environment:
         clock, settings = self._clock, self._settings
+        before = pressure.read(settings.cache_dir)
         found = await survey(self._spec, self._place.source, settings, clock.notify, clock.phase)
         save_repo(found.repo, self._place)
         surroundings = Surroundings.of(settings)
@@ -183,6 +185,7 @@ class _Build:
                     backend,
                     workshop,
                     slots=settings.slots,
+                    admitted=self._admitted(pressure.others(before, pressure.read(settings.cache_dir))),
                     later=[_later(field, found, pending) for pending in found.bases.pending],
                     mender=mender,
                     ahead=settings.ahead,
@@ -201,6 +204,14 @@ class _Build:
                 refuse_outage(environment.candidates)
                 return environment
             return await self._conclude(environment, backend)
+
+    def _admitted(self, foreign: float) -> Callable[[], int]:
+        """How many steps the machine bears, whose cores others kept busy as `foreign` says."""
+        slots, store = self._settings.slots, self._settings.cache_dir
+        admitted = pressure.admitted(slots, foreign, pressure.read(store))
+        if admitted < slots:
+            self._clock.notify(f"others keep {foreign:.1f} cores busy: {admitted} at once instead of {slots}")
+        return lambda: pressure.admitted(slots, foreign, pressure.read(store))
 
     def _salt(self, candidate: str) -> str:
         """What keeps a candidate's checkpoints from being those of others."""

@@ -57,6 +57,7 @@ async def race(
     *,
     slots: int,
     reporter: Reporter,
+    admitted: Callable[[], int] | None = None,
     later: Iterable[Later] = (),
     mender: Mends | None = None,
     ahead: bool = True,
@@ -71,7 +72,8 @@ async def race(
 ) -> RaceResult:
     """Race Recipes until one verifies, none is left, or `time_limit` seconds have passed since `began`.
 
-    `durations` tells how long work is expected to take.
+    `admitted` tells how many steps the machine bears now, at least one. `durations` tells how long work is expected to
+    take.
     `mender` repairs what fails; with `ahead`, also what is only about to, in forks beside the running step. A check is
     ended early once so many of its tests have failed that `min_pass_ratio` is out of reach and a repair has joined in.
 
@@ -83,6 +85,7 @@ async def race(
     """
     options = _Options(
         slots=slots,
+        admitted=admitted or (lambda: slots),
         breadth=breadth,
         ahead=ahead and breadth is not Breadth.RECIPE,
         min_pass_ratio=min_pass_ratio,
@@ -102,6 +105,7 @@ class _Options:
     """What a race is told; see `race`."""
 
     slots: int
+    admitted: Callable[[], int]
     breadth: Breadth
     ahead: bool
     min_pass_ratio: float
@@ -208,7 +212,7 @@ class _Race:
         """Free the slots of what nobody needs any more, and fill them with what is worth most."""
         for edge in self._tree.unneeded():
             self._cancel(edge)
-        slots = self._options.slots - self._arriving
+        slots = min(self._options.slots, self._options.admitted()) - self._arriving
         for key in choose(self._tree, slots=slots, breadth=self._options.breadth).start:
             scope = self._scopes[key] = anyio.CancelScope()
             tasks.start_soon(self._execute, self._tree.start(key), scope)
