@@ -44,6 +44,7 @@ from specbuild.sandbox.contract import Backend
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
 from specbuild.survey import Plan, Survey, plan, repo_info, survey
+from specbuild.together import together
 from specbuild.tree import Entry
 from specbuild.verify import same
 from specbuild.workshop import BuildWorkshop, Surroundings
@@ -224,18 +225,31 @@ class _Build:
                 return f"{self._place.id}.{candidate}"
 
     async def _conclude(self, environment: Environment, backend: Backend) -> Environment:
-        """Keep the winner, read its lock, and build it again if that was asked for."""
+        """Keep the winner, and build it again beside that if it was asked for: neither waits for the other's disk."""
         opened = OpenEnvironment.of(environment, self._settings)
+        kept, replayed = await together(
+            lambda: self._keep(environment, opened, backend), lambda: self._build_again(environment, opened, backend)
+        )
+        return replayed.model_copy(update={"lock": kept.lock})
+
+    async def _keep(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
+        """The Environment with its lock, written down once its files are on the disk; what the others left goes."""
         await backend.keep(opened.committed().checkpoints[-1], environment.id)
-        environment = environment.model_copy(update={"lock": await _lock(opened, backend)})
-        Library(self._settings.cache_dir).save(environment)
-        if self._settings.replay:
-            try:
-                environment = await _replay(environment, opened, backend, self._clock, self._place.logs)
-            except (SandboxError, TransientError) as error:
-                # What is committed stays committed: only the claim of reproducibility is not made.
-                self._clock.notify(f"the environment could not be built again for comparison: {error.message}")
-        return environment
+        await backend.release()
+        kept = environment.model_copy(update={"lock": await _lock(opened, backend)})
+        Library(self._settings.cache_dir).save(kept)
+        return kept
+
+    async def _build_again(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
+        """The Environment with what came of its replay."""
+        if not self._settings.replay:
+            return environment
+        try:
+            return await _replay(environment, opened, backend, self._clock, self._place.logs)
+        except (SandboxError, TransientError) as error:
+            # What is committed stays committed: only the claim of reproducibility is not made.
+            self._clock.notify(f"the environment could not be built again for comparison: {error.message}")
+            return environment
 
     def _environment(self, found: Survey, field: Field, result: RaceResult, mender: Mender) -> Environment:
         runner = field.runners[result.winner.id] if result.winner else None

@@ -271,6 +271,13 @@ class Backend(Protocol):
         """End what `keep` promised for that name."""
         ...
 
+    async def release(self) -> None:
+        """Give up the Checkpoints that this session made and nobody keeps; they are removed in the background.
+
+        No Sandbox may be open on one of them.
+        """
+        ...
+
     async def prune(self, *, everything: bool = False) -> int:
         """Remove Checkpoints that nobody keeps or leases (bases too, with `everything`); bytes freed."""
         ...

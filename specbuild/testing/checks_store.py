@@ -183,6 +183,20 @@ async def a_forgotten_checkpoint_can_be_pruned(trial: Trial) -> None:
         assert await backend.find(kept.key) is None
 
 
+async def what_nobody_keeps_is_gone_once_it_is_released(trial: Trial) -> None:
+    name = new_key()
+    async with trial.session() as (backend, base):
+        kept = await frozen(backend, base, "echo kept > /kept")
+        lost = await frozen(backend, kept, "echo lost > /lost")
+        await backend.keep(kept.key, name)
+        await backend.release()
+        assert await backend.find(lost.key) is None
+        assert await seen(backend, kept, "cat /kept") == "kept"
+        again = await frozen(backend, base, "echo again > /again")
+        assert await seen(backend, again, "cat /again") == "again"
+        await backend.forget(name)
+
+
 async def what_nobody_keeps_can_be_pruned_after_its_session(trial: Trial) -> None:
     async with trial.session() as (backend, base):
         made = await frozen(
@@ -258,6 +272,7 @@ CHECKS: tuple[Check, ...] = (
     a_hostile_base_does_not_write_outside,
     a_kept_checkpoint_outlives_its_session,
     a_forgotten_checkpoint_can_be_pruned,
+    what_nobody_keeps_is_gone_once_it_is_released,
     what_nobody_keeps_can_be_pruned_after_its_session,
     what_a_session_uses_is_not_pruned_by_another,
     a_checkpoint_of_another_session_can_be_forked,

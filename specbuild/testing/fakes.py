@@ -244,6 +244,16 @@ class FakeBackend:
         """Forget the name."""
         self.kept.pop(name, None)
 
+    async def release(self) -> None:
+        """Remove what is neither a base nor below anything kept."""
+        needed = {key for key, made in self.checkpoints.items() if made.parent is None}
+        for kept in self.kept.values():
+            key: str | None = kept
+            while key is not None:
+                needed.add(key)
+                key = self.checkpoints[key].parent
+        self.checkpoints = {key: made for key, made in self.checkpoints.items() if key in needed}
+
     async def prune(self, *, everything: bool = False) -> int:
         """Remove nothing."""
         return 0

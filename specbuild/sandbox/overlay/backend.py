@@ -77,9 +77,8 @@ class OverlayBackend:
 
     async def _settle(self) -> None:
         """Give up what nobody else needs, and wait until it is gone."""
-        trash = await anyio.to_thread.run_sync(lambda: self._store.collect(bases=False, ending=True))
         with anyio.move_on_after(_SETTLE_WITHIN):
-            await self._trash(trash)
+            await self.release()
             for machine in self._machines.values():
                 await machine.helper.settle()
 
@@ -234,6 +233,10 @@ class OverlayBackend:
     async def forget(self, name: str) -> None:
         """End what `keep` promised for that name."""
         await anyio.to_thread.run_sync(self._store.forget, name)
+
+    async def release(self) -> None:
+        """Give up the Checkpoints of this session that nobody keeps and no other session leases."""
+        await self._trash(await anyio.to_thread.run_sync(lambda: self._store.collect(bases=False, ending=True)))
 
     async def prune(self, *, everything: bool = False) -> int:
         """Remove Checkpoints that nobody keeps or leases; bytes freed."""

@@ -334,7 +334,9 @@ class Store:
                 raise StoreError(f"checkpoint {key} is not in the store", hint="build it again")
             temporary = self.root / "kept" / f".{secrets.token_hex(6)}"
             temporary.write_text(key)
+            _write_through(temporary)
             temporary.rename(self.root / "kept" / file_name(name))
+            _write_through(self.root / "kept")
 
     def forget(self, name: str) -> None:
         """No longer. An unknown name is fine."""
@@ -400,6 +402,15 @@ class Store:
             finally:
                 os.close(fd)
         return dead
+
+
+def _write_through(path: Path) -> None:
+    """Have a file or folder on the disk before anything else is done."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _about(text: str) -> About:
