@@ -22,7 +22,7 @@ from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.strategies.contract import Candidate
 from specbuild.testing.fakes import Behaviour, Files
 from specbuild.testing.mending import ScriptReader
-from specbuild.tree import Edge, Entry, check_key
+from specbuild.tree import Edge, Entry, Work, check_key
 
 SPREAD = 0.8
 """Of the logarithm of what a kind of step takes in a repository: for a median of 10 s, 4.5 to 22 s in two of three."""
@@ -293,6 +293,11 @@ class WorldMender:
         place_of = dict(zip(commands(entry.recipe), keys, strict=True))
         against = place_of[likely[0][0]] if len({site for site, _ in likely}) == 1 else None
         return Foresight(list(self._mended(entry, likely, against)), entry.prior * kept)
+
+    async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
+        """Nothing: each branch meets its own failures."""
+        del entry, work, failures
+        return Foresight()
 
     def observe(self, done: Execution) -> None:
         """Judge the repairs of the candidates that an execution was for."""

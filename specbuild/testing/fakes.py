@@ -75,7 +75,7 @@ class Recorder:
 class FakeSandbox:
     """Files in a dictionary; commands by script."""
 
-    def __init__(self, backend: FakeBackend, parent: Checkpoint, name: str, weight: int) -> None:
+    def __init__(self, backend: FakeBackend, parent: Checkpoint, name: str, weight: int = 100) -> None:
         self._backend = backend
         self._parent = parent
         self.id = name
