@@ -184,8 +184,10 @@ def _figures(mine: Sequence[Run], runs: Mapping[str, Sequence[Run]], oracle: Seq
 def markdown(table: Mapping[str, Mapping[str, Figures]]) -> str:
     """A row a machine and mode."""
     lines = [
-        "| cores/slots | mode | success | mean s | regret | gap closed | slower than sequential, worst "
-        "| slower than checkpoint, worst | CPU |",
+        (
+            "| cores/slots | mode | success | mean s | regret | gap closed | slower than sequential, worst "
+            "| slower than checkpoint, worst | CPU |"
+        ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for machine, modes in table.items():
@@ -208,7 +210,7 @@ def _percent(value: float | None) -> str:
 
 
 def medians(race_file: Path) -> dict[StepKind, float]:
-    """Seconds by kind of step from a race's JSON: medians of its runs' `kinds`; else all in proportion to its oracle."""
+    """Seconds by kind of step from a race's JSON: medians of its runs' `kinds`; else in proportion to its oracle."""
     projects = json.loads(race_file.read_text())["projects"].values()
     seen: dict[str, list[float]] = {}
     for runs in projects:

@@ -240,7 +240,7 @@ class _Maker:
     def _fault(self) -> Fault:
         self.faults += 1
         name = f"f{self.faults}"
-        chances = sorted((self.random.uniform(0.2, 0.95) for _ in range(self.random.choice((0, 1, 1, 2, 2, 3)))))[::-1]
+        chances = sorted(self.random.uniform(0.2, 0.95) for _ in range(self.random.choice((0, 1, 1, 2, 2, 3))))[::-1]
         ways = tuple(Way(f"{name}#{n}", chance, self.random.random() < chance) for n, chance in enumerate(chances))
         told = self.random.uniform(0.05, 0.95) if self.random.random() < TOLD_ON_THE_WAY else None
         return Fault(name, ways, self.random.uniform(0.3, 1.0), told)

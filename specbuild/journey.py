@@ -234,9 +234,13 @@ class _Build:
 
     async def _keep(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
         """The Environment with its lock, written down once its files are on the disk; what the others left goes."""
-        await backend.keep(opened.committed().checkpoints[-1], environment.id)
-        await backend.release()
-        kept = environment.model_copy(update={"lock": await _lock(opened, backend)})
+
+        async def keep_and_release() -> None:
+            await backend.keep(opened.committed().checkpoints[-1], environment.id)
+            await backend.release()
+
+        lock, _ = await together(lambda: _lock(opened, backend), keep_and_release)
+        kept = environment.model_copy(update={"lock": lock})
         Library(self._settings.cache_dir).save(kept)
         return kept
 
