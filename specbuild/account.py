@@ -26,7 +26,9 @@ Advice = Callable[[str, Failure], tuple[str, ...]]
 def candidate_reports(result: RaceResult, field: Field, advice: Advice) -> tuple[CandidateReport, ...]:
     """How far each candidate came and why it ended, in the order in which they were proposed."""
     executions = {execution.key: execution for execution in result.executions}
-    return tuple(_report(result, runner, executions, advice) for runner in field.runners.values())
+    # A race may end while repairs are being made known: these never ran.
+    raced = [runner for runner in field.runners.values() if result.tree.holds(runner.id)]
+    return tuple(_report(result, runner, executions, advice) for runner in raced)
 
 
 def timeline(executions: Iterable[Execution]) -> tuple[TimelineEntry, ...]:

@@ -87,6 +87,8 @@ class Hedging:
             edge = next(edge for edge in self._tree.remaining(entry.id) if edge.state is EdgeState.FAILED)
             self.ends[entry.id], failures = self._failed[edge.key]
             self._mend_soon(edge, [entry], failures, 1.0)
+        elif entry.against and self._tree.edge(entry.against).state is EdgeState.DONE:
+            self._drop(entry)
         return True
 
     def look_ahead(self, entries: Iterable[Entry]) -> None:
@@ -136,10 +138,13 @@ class Hedging:
         """Give up what was forked against a failure that did not come."""
         self._tree.finish(edge.key)
         for entry in self._tree.hedges(edge.key):
-            self._tree.cancel(entry.id)
-            self.ends[entry.id] = "what it repairs did not fail"
+            self._drop(entry)
         for entry in self._needed_by(edge):
             self._tree.believe(entry.id, entry.prior)
+
+    def _drop(self, entry: Entry) -> None:
+        self._tree.cancel(entry.id)
+        self.ends[entry.id] = "what it repairs did not fail"
 
     def ended(self, edge: Edge, done: Execution) -> None:
         """The execution of an edge is over, whatever came of it."""
@@ -196,8 +201,7 @@ class Hedging:
         if foresight.odds is not None and self._tree.state(entry.id) is RecipeState.LIVE:
             self._tree.believe(entry.id, min(foresight.odds, self._tree.odds(entry.id)))
         for repaired in foresight.entries:
-            if repaired.against is None or self._tree.edge(repaired.against).state is not EdgeState.DONE:
-                self.add(repaired)
+            self.add(repaired)
         self._wake()
 
     def _mend_soon(self, edge: Edge, broken: list[Entry], failures: tuple[Failure, ...], sure: float) -> None:
@@ -210,7 +214,7 @@ class Hedging:
     ) -> None:
         try:
             for entry in await mender.mend(edge, broken, failures, foreseen=sure < 1):
-                if edge.state is not EdgeState.DONE and self.add(entry):
+                if self.add(entry):
                     self._tree.believe(entry.id, entry.prior * (sure if edge.state is EdgeState.RUNNING else 1))
                     self._give_up(edge)
         finally:

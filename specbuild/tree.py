@@ -126,6 +126,10 @@ class Tree:
         """The entry of that id; KeyError if there is none."""
         return self._entries[recipe_id]
 
+    def holds(self, recipe_id: str) -> bool:
+        """Whether a Recipe of that id was ever inserted."""
+        return recipe_id in self._entries
+
     def edge(self, key: str) -> Edge:
         """The edge that leads to that node; KeyError if there is none."""
         return self._edges[key]

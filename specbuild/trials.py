@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import anyio.to_thread
+
 from specbuild.cures import Made
 from specbuild.durations import name_of
 from specbuild.errors import SandboxError, StoreError
@@ -90,10 +92,8 @@ class Trials:
         if self._outcomes is None:
             return
         try:
-            for (failure, repair), worked in self._judged.items():
-                await self._outcomes.arecord_repair(failure, repair, worked=worked)
-            for name, seconds in self._seconds:
-                await self._outcomes.arecord_step(name, seconds)
+            repairs = [(failure, repair, worked) for (failure, repair), worked in self._judged.items()]
+            await anyio.to_thread.run_sync(self._outcomes.record_all, repairs, self._seconds)
         except (StoreError, SandboxError):
             return
 

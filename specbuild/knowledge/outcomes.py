@@ -11,7 +11,7 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -85,6 +85,21 @@ class Outcomes:
         """Remember how long a step of that kind took."""
         value = math.log(max(seconds, SHORTEST))
         self._write(_STEP, (kind, value, value * value, self._clock()))
+
+    def record_all(self, repairs: Iterable[tuple[str, str, bool]], steps: Iterable[tuple[str, float]]) -> None:
+        """Remember many of both, all or none of them: (failure, repair, whether it worked) and (kind, seconds)."""
+        now = self._clock()
+        tried = [(failure, repair, int(worked), int(not worked), now) for failure, repair, worked in repairs]
+        taken = [(kind, math.log(max(seconds, SHORTEST))) for kind, seconds in steps]
+        with self._lock, on_disk(self._path.parent), self._told():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.executemany(_REPAIR, tried)
+                self._db.executemany(_STEP, [(kind, value, value * value, now) for kind, value in taken])
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
 
     def tried(self, failure: str) -> Mapping[str, tuple[int, int]]:
         """Every repair that was tried for a failure → how often it worked and how often not."""

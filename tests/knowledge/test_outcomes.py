@@ -105,3 +105,15 @@ def test_a_hundred_kills_in_the_midst_of_writing_lose_no_outcome_that_was_commit
         found = {name: worked for name, (worked, _) in outcomes.tried("missing lber.h").items()}
     assert len(acknowledged) == KILLS
     assert {name: count for name, count in acknowledged.items() if not count <= found[name] <= count + 1} == {}
+
+
+def test_many_are_kept_in_one_step_or_not_at_all(tmp_path: Path) -> None:
+    with Outcomes(tmp_path) as outcomes:
+        outcomes.record_all([("f", "r", True), ("f", "r", False), ("f", "s", True)], [("k", 2.0), ("k", 8.0)])
+        assert outcomes.tried("f") == {"r": (1, 1), "s": (1, 0)}
+        assert outcomes.usual_seconds("k") == pytest.approx(4.0)
+        with pytest.raises(StoreError):
+            outcomes.record_all([("g", "r", True), ("g", None, True)], [])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+        assert outcomes.tried("g") == {}
+        outcomes.record_repair("g", "r", worked=True)
+        assert outcomes.tried("g") == {"r": (1, 0)}, "the store goes on"
