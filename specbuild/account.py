@@ -10,11 +10,11 @@ from specbuild.execution import Execution, kind, title
 from specbuild.failures import Failure, Weight
 from specbuild.field import Field, Runner
 from specbuild.speculate import RaceResult
+from specbuild.tail import end_of, last_lines
 from specbuild.tree import EdgeState, RecipeState
 
 TAIL_LINES = 20
 """Lines of a failing step that a report shows."""
-
 
 MOST_DIAGNOSES = 8
 """Diagnoses that a report gives of one candidate."""
@@ -112,18 +112,10 @@ def _end(state: RecipeState) -> Literal["committed", "failed", "cancelled"]:
 
 def _tail(failed: Execution) -> str:
     if failed.completed is not None:
-        return last_lines(failed.completed.tail)
+        return "\n".join(last_lines(failed.completed.tail, TAIL_LINES))
     if failed.log is not None:
-        with failed.log.open("rb") as log:
-            log.seek(max(0, failed.log.stat().st_size - (64 << 10)))
-            return last_lines(log.read().decode(errors="replace"))
+        return "\n".join(last_lines(end_of(failed.log), TAIL_LINES))
     return failed.error
-
-
-def last_lines(text: str, count: int = TAIL_LINES) -> str:
-    """The last `count` lines of a text that are not blank."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return "\n".join(lines[-count:])
 
 
 def _hint(failed: Execution) -> str:

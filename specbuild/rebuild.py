@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from specbuild.account import last_lines
 from specbuild.execution import Workshop
 from specbuild.recipe import Recipe
 from specbuild.sandbox.contract import Backend, Completed, Limits, LineSink
 from specbuild.scheduler import LEADER_WEIGHT
+from specbuild.tail import last_lines
 from specbuild.verify.verdict import Verdict
 
 
@@ -38,9 +38,10 @@ async def rebuild(
 
 
 def _failed(recipe: Recipe, step: str, done: Completed) -> Verdict:
+    end = "\n".join(last_lines(done.tail, 5))
     how = f"exited with status {done.exit_code}" if not done.note else f"ended: {done.note}"
     return Verdict(
         level=recipe.check.level,
         ok=False,
-        reason=f"when built again, {step!r} {how}; its last lines:\n{last_lines(done.tail, 5)}",
+        reason=f"when built again, {step!r} {how}; its last lines:\n{end}",
     )

@@ -39,7 +39,7 @@ def probe(arguments: list[str]) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["build", "--help"], ["plan", "--help"], ["run", "--help"], ["cache", "--help"]],
+    [["--help"], ["--version"], ["build", "--help"], ["plan", "--help"], ["run", "--help"], ["explain", "--help"]],
     ids=" ".join,
 )
 def test_help_imports_click_only(arguments: list[str]) -> None:

@@ -15,7 +15,7 @@ import anyio.to_thread
 from specbuild.bases import bootstrap
 from specbuild.bases.apt_sources import Mirrors, Source, debian_mirrors, host_sources, sources_file
 from specbuild.bases.bootstrap_errors import explain, lacks_pockets
-from specbuild.bases.programs import last_lines, run_program
+from specbuild.bases.programs import run_program
 from specbuild.bases.releases import ALIASES, RELEASES, Release, find_release
 from specbuild.bases.rootfs_tar import add_file, digest_of_file, installed_packages
 from specbuild.bases.shelf import Record, Shelf, utc_now
@@ -25,6 +25,7 @@ from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.sandbox.apt_settings import acquire_settings, auth_text
 from specbuild.sandbox.contract import Backend, Checkpoint, RootfsTar
 from specbuild.sandbox.settings_parts import Host
+from specbuild.tail import end_of, last_lines
 
 PREFIX = "debian:"
 
@@ -159,7 +160,7 @@ class DebianBases:
         status = await run_program(argv, log=log, env=bootstrap.environment(release), background=background)
         if status == 0 and target.is_file():
             return log
-        tail = last_lines(log, 40)
+        tail = "\n".join(last_lines(end_of(log), 40))
         if len(sources) > 1 and lacks_pockets(tail):
             log.unlink()
             target.unlink(missing_ok=True)

@@ -64,12 +64,3 @@ async def _end(process: Process) -> None:
             return
         with anyio.move_on_after(seconds):
             await process.wait()
-
-
-def last_lines(log: Path, count: int = 12) -> str:
-    """The end of a log, for an error message."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join([line for line in lines if line.strip()][-count:])

@@ -13,8 +13,9 @@ from pathlib import Path
 import anyio
 
 from specbuild.bases.bootstrap import KEYRING, Tool
-from specbuild.bases.programs import find_program, last_lines, run_program
+from specbuild.bases.programs import find_program, run_program
 from specbuild.errors import BaseUnavailableError, TransientError
+from specbuild.tail import end_of, last_lines
 
 _INSTALL = "install it: `apt-get install mmdebstrap` (Fedora: `dnf install mmdebstrap`, or debootstrap)"
 
@@ -63,7 +64,7 @@ async def _fetch(cache: Path, package: str, member: str) -> Path:
         (archive,) = [path async for path in anyio.Path(work).glob("*.deb")]
         tree = work / "tree"
         if await run_program(["dpkg-deb", "-x", str(archive), str(tree)], log=work / "log", env=_environment()):
-            raise BaseUnavailableError(f"{package} cannot be unpacked:\n{last_lines(work / 'log')}", hint=_INSTALL)
+            raise BaseUnavailableError(f"{package} cannot be unpacked:\n{_tail(work / 'log')}", hint=_INSTALL)
         if not (tree / member).is_file():
             raise BaseUnavailableError(f"{package} holds no {member}", hint=_INSTALL)
         if not (cache / package).exists():
@@ -86,10 +87,14 @@ async def _download(work: Path, package: str) -> None:
 
 
 def _why(package: str, log: Path) -> BaseUnavailableError | TransientError:
-    tail = last_lines(log)
+    tail = _tail(log)
     if "Unable to locate package" in tail:
         return BaseUnavailableError(f"the host's package sources have no {package}", hint=_INSTALL)
     return TransientError(f"{package} could not be downloaded through the host's apt:\n{tail}", hint=_INSTALL)
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(last_lines(end_of(log), 12))
 
 
 def _environment() -> dict[str, str]:

@@ -11,11 +11,15 @@ from specbuild.cli.output import Output, output_options
 
 
 @click.command(short_help="Print a JSON Schema.")
-@click.argument("what", type=click.Choice(["environment", "event", "plan", "settings"]), default="environment")
+@click.argument("what", type=click.Choice(["environment", "event", "plan", "settings", "story"]), default="environment")
 @output_options()
 @click.pass_obj
 def schema(output: Output, what: str) -> int:
-    """Print the JSON Schema of an environment (what `build --json` prints), an event, a plan, or the settings."""
+    """Print the JSON Schema of what SpecBuild reads and writes.
+
+    That is an environment (what `build --json` prints), an event (a line of the journal), a plan, the settings, or a
+    story (what `explain --json` prints).
+    """
     text = json.dumps(_schema_of(what), indent=None if output.json else 2)
     output.out.line(text)
     return 0
@@ -37,6 +41,10 @@ def _schema_of(what: str) -> dict[str, Any]:
             from specbuild.config import Settings
 
             return Settings.model_json_schema()
+        case "story":
+            from specbuild.story import Story
+
+            return Story.model_json_schema()
         case _:
             from specbuild.environment import Environment
 

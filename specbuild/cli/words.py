@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from specbuild import tail
 from specbuild.cli.terminal import clean
-from specbuild.verify.verdict import Verdict
+
+if TYPE_CHECKING:  # help is shown without the models
+    from specbuild.verify.verdict import Verdict
 
 TAIL_LINES = 12
-_TAIL_BYTES = 16 << 10
+"""Lines of the end of an output that are shown."""
 
 
 def duration(seconds: float) -> str:
@@ -52,20 +56,12 @@ def counts(verdict: Verdict) -> str:
 
 def last_lines(text: str, limit: int = TAIL_LINES) -> list[str]:
     """The last lines that say something, cleaned of what a terminal would obey."""
-    lines = [line for raw in text.split("\n") if (line := clean(raw).rstrip())]
-    return lines[-limit:]
+    return [line.rstrip() for line in tail.last_lines("\n".join(map(clean, text.split("\n"))), limit)]
 
 
 def last_lines_of(log: str | None, limit: int = TAIL_LINES) -> list[str]:
     """The same of a log file; nothing where it cannot be read."""
-    if log is None:
-        return []
-    try:
-        with Path(log).open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
-            return last_lines(file.read().decode(errors="replace"), limit)
-    except OSError:
-        return []
+    return last_lines(tail.end_of(Path(log)), limit) if log else []
 
 
 def abbreviated(names: Iterable[str], limit: int = 3) -> str:

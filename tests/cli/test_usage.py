@@ -8,10 +8,13 @@ from pathlib import Path
 import click
 import pytest
 
+from specbuild.breadth import Breadth
 from specbuild.cli import main
 from specbuild.cli.app import HOMES, cli
+from specbuild.cli.build import build
 from specbuild.cli.settings import LEVELS, settings_from
 from specbuild.cli.types import to_bytes, to_seconds
+from specbuild.config import Reuse, Settings
 from specbuild.recipe import Level
 
 
@@ -29,6 +32,8 @@ from specbuild.recipe import Level
         (["build", ".", "--disk", "0"], "'0' is no size"),
         (["build", ".", "--time-limit", "soon"], "'soon' is no duration; write it as 90s, 10m or 1h30m"),
         (["build", ".", "--progress", "fancy"], "'fancy' is not one of"),
+        (["build", ".", "--pursue", "everything"], "'everything' is not one of 'recipe', 'strategy', 'all'"),
+        (["build", ".", "--reuse", "always"], "'always' is not one of 'builds', 'build', 'none'"),
         (["build", ".", "--colour", "always"], "No such option '--colour'"),
         (["run", "last"], "Missing argument"),
         (["shell", "last"], "a shell needs a terminal"),
@@ -80,6 +85,34 @@ def test_options_win_over_variables_and_variables_over_files(monkeypatch: pytest
     assert (settings.jobs, settings.max_candidates, settings.level) == (3, 6, Level.IMPORTS)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], (Breadth.ALL, True, Reuse.BUILDS)),
+        (["--sequential"], (Breadth.RECIPE, True, Reuse.BUILDS)),
+        (["--pursue", "strategy", "--no-ahead"], (Breadth.STRATEGY, False, Reuse.BUILDS)),
+        (["--ahead", "--reuse", "build"], (Breadth.ALL, True, Reuse.BUILD)),
+        (["--reuse", "none"], (Breadth.ALL, True, Reuse.NONE)),
+    ],
+    ids=str,
+)
+def test_options_say_how_much_is_pursued_what_is_forked_ahead_and_whose_checkpoints_are_taken(
+    arguments: list[str], expected: tuple[Breadth, bool, Reuse], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    context = build.make_context("build", [".", *arguments])
+    given = {name: value for name, value in context.params.items() if name in Settings.model_fields}
+    settings = settings_from(given)
+    assert (settings.breadth, settings.ahead, settings.reuse) == expected
+
+
+def test_a_variable_says_that_nothing_is_learned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert settings_from({}).learn
+    monkeypatch.setenv("SPECBUILD_LEARN", "false")
+    assert not settings_from({}).learn
+
+
 def test_an_output_folder_with_other_files_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     assert main(["build", ".", "-o", str(tmp_path)]) == 2
@@ -117,7 +150,7 @@ def test_every_command_is_found_and_has_help() -> None:
         assert command.get_short_help_str(limit=60)
 
 
-@pytest.mark.parametrize("what", ["environment", "event", "settings"])
+@pytest.mark.parametrize("what", ["environment", "event", "plan", "settings", "story"])
 def test_schemas_are_json(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", what]) == 0
     assert "$defs" in json.loads(capsys.readouterr().out)
