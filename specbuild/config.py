@@ -89,6 +89,8 @@ class Settings(BaseSettings):
     """One slot and one recipe at a time: the baseline."""
     pursue: Breadth = Breadth.ALL
     """What runs at once: one `recipe`, one `strategy` with its repairs, or `all` that pays."""
+    repair: bool = True
+    """Whether what fails is repaired; without, strategies alone race."""
     ahead: bool = True
     """Whether repairs are forked while the step that will need them still runs; without, failures are repaired once
     they were observed."""

@@ -188,7 +188,7 @@ class _Build:
                     slots=settings.slots,
                     admitted=self._admitted(pressure.others(before, pressure.read(settings.cache_dir))),
                     later=[_later(field, found, pending) for pending in found.bases.pending],
-                    mender=mender,
+                    mender=mender if settings.repair else None,
                     ahead=settings.ahead,
                     durations=learned.durations(),
                     breadth=settings.breadth,

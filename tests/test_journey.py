@@ -155,7 +155,8 @@ async def test_a_hollow_suite_does_not_verify(
     hollow = project(tmp_path / "hollow", tests)
     if "no_such_module" in tests:
         (hollow / "tests" / "test_good.py").write_text(GOOD)
-    ended = await specbuild.build(hollow, settings=settings.model_copy(update={"strategies": ("declared",)}))
+    alone = settings.model_copy(update={"strategies": ("declared",), "repair": False})
+    ended = await specbuild.build(hollow, settings=alone)
     assert ended.outcome == "failed"
     assert ended.recipe is None
     verdicts = [candidate.verdict for candidate in ended.candidates if candidate.verdict is not None]

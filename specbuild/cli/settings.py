@@ -52,6 +52,7 @@ _RACE = (
         type=click.Choice(["recipe", "strategy", "all"]),
         help="One recipe at a time, one strategy with its repairs, or all that pays.  [default: all]",
     ),
+    click.option("--repair/--no-repair", default=None, help="Repair what fails.  [default: yes]"),
     click.option(
         "--ahead/--no-ahead",
         default=None,
