@@ -86,8 +86,13 @@ def cures(recipe: Recipe, sites: Sequence[Site], had: Collection[str], options: 
         recipe, moved = made.recipe, made.place - site.index
     if not chosen:
         return []
-    ways = [chosen, *([rival, *chosen[1:]] for rival in rivals), *([chosen[:1]] if len(chosen) > 1 else [])]
+    ways = [chosen, *(_instead(rival, chosen[1:]) for rival in rivals), *([chosen[:1]] if len(chosen) > 1 else [])]
     return [Cure(tuple(way)) for way in ways]
+
+
+def _instead(rival: tuple[Site, Repair], others: Sequence[tuple[Site, Repair]]) -> list[tuple[Site, Repair]]:
+    """The rival with the other Repairs, none of them twice."""
+    return [rival, *(other for other in others if other[1].name != rival[1].name)]
 
 
 def _make(site: Site, repair: Repair, recipe: Recipe) -> Made:

@@ -45,16 +45,32 @@ def lenient(paths: Sequence[str]) -> str:
 def installed(paths: Sequence[str], packages: Sequence[str]) -> str:
     """pytest from an empty folder against what is installed: the source tree comes last on the import path.
 
-    Tests that belong to a package are taken from the installed package.
+    Tests that belong to a package are taken from the installed package, if they were installed with it.
     """
-    targets = [_installed_target(path, packages) for path in paths or (".",)]
-    modules = [target for target in targets if not target.startswith("/")]
-    options = ["--import-mode=append", f"--rootdir={SOURCE_DIR}", *(["--pyargs"] if modules else [])]
-    run = [*options, *_BARE, *_REPORTING, *_TIDY, *targets]
-    # pytest asserts that there is a configuration file when this option is given: projects without one get none.
-    first = shlex.join([PYTHON, "-m", "pytest", "-o", "pythonpath=", *run])
-    again = shlex.join([PYTHON, "-m", "pytest", *run])
-    return f"mkdir {REPORT_DIR}/elsewhere\ncd {REPORT_DIR}/elsewhere\n" + _with_second_try(first, again, JUNIT_REPORT)
+    options = ["--import-mode=append", f"--rootdir={SOURCE_DIR}", "--pyargs"]
+    # pytest asserts that there is a configuration file when `pythonpath` is given: projects without one go without.
+    first = [PYTHON, "-m", "pytest", "-o", "pythonpath=", *options, *_BARE, *_REPORTING, *_TIDY]
+    again = [PYTHON, "-m", "pytest", *options, *_BARE, *_REPORTING, *_TIDY]
+    return "\n".join(
+        (
+            f"mkdir {REPORT_DIR}/elsewhere",
+            f"cd {REPORT_DIR}/elsewhere",
+            "set --",
+            *(_add_target(path, packages) for path in paths or (".",)),
+            _with_second_try(f'{shlex.join(first)} "$@"', f'{shlex.join(again)} "$@"', JUNIT_REPORT),
+        )
+    )
+
+
+def _add_target(path: str, packages: Sequence[str]) -> str:
+    """Adds to the shell's arguments where tests are: a module that is installed, or else a place in the tree."""
+    place = shlex.quote("/".join([SOURCE_DIR, *_parts(path)]))
+    module = _module(path, packages)
+    if not module:
+        return f'set -- "$@" {place}'
+    look = f"import importlib.util as u; raise SystemExit(u.find_spec({module!r}) is None)"
+    look = shlex.join([PYTHON, "-Ic", look.replace("'", '"')])
+    return f'if {look} 2> /dev/null; then set -- "$@" {shlex.quote(module)}; else set -- "$@" {place}; fi'
 
 
 def collect(paths: Sequence[str]) -> str:
@@ -87,10 +103,13 @@ def _with_second_try(first: str, again: str, report: str) -> str:
     )
 
 
-def _installed_target(path: str, packages: Sequence[str]) -> str:
-    parts = [part for part in path.split("/") if part not in ("", ".")]
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _module(path: str, packages: Sequence[str]) -> str:
+    """The module that tests at `path` are once they are installed; empty where they belong to no package."""
+    parts = _parts(path)
     if parts[:1] in (["src"], ["lib"]) and parts[1:2] and parts[1] in packages:
         del parts[0]
-    if parts and parts[0] in packages:
-        return ".".join(parts).removesuffix(".py")
-    return "/".join([SOURCE_DIR, *parts])
+    return ".".join(parts).removesuffix(".py") if parts and parts[0] in packages else ""
