@@ -234,14 +234,11 @@ class _Build:
 
     async def _keep(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
         """The Environment with its lock, written down once its files are on the disk; what the others left goes."""
-
-        async def keep_and_release() -> None:
-            await backend.keep(opened.committed().checkpoints[-1], environment.id)
-            await backend.release()
-
-        lock, _ = await together(lambda: _lock(opened, backend), keep_and_release)
-        kept = environment.model_copy(update={"lock": lock})
+        await backend.keep(opened.committed().checkpoints[-1], environment.id)
+        # One after the other: in forks that were made while the disk was written the lock was read more slowly.
+        kept = environment.model_copy(update={"lock": await _lock(opened, backend)})
         Library(self._settings.cache_dir).save(kept)
+        await backend.release()
         return kept
 
     async def _build_again(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
