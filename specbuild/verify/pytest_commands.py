@@ -68,9 +68,13 @@ def _add_target(path: str, packages: Sequence[str]) -> str:
     module = _module(path, packages)
     if not module:
         return f'set -- "$@" {place}'
-    look = f"import importlib.util as u; raise SystemExit(u.find_spec({module!r}) is None)"
-    look = shlex.join([PYTHON, "-Ic", look.replace("'", '"')])
-    return f'if {look} 2> /dev/null; then set -- "$@" {shlex.quote(module)}; else set -- "$@" {place}; fi'
+    look = (
+        f"import importlib.util as u; s = u.find_spec({module!r}); "
+        f"print('' if s is None else {module!r} if s.origin else list(s.submodule_search_locations)[0])"
+    )
+    command = shlex.join([PYTHON, "-Ic", look.replace("'", '"')])
+    # A folder without an __init__.py is installed all the same, and pytest takes it by its path only.
+    return f'found=$({command} 2> /dev/null || true)\nset -- "$@" "${{found:-{place}}}"'
 
 
 def collect(paths: Sequence[str]) -> str:
