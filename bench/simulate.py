@@ -161,39 +161,33 @@ def _figures(mine: Sequence[Run], runs: Mapping[str, Sequence[Run]], oracle: Seq
         "median_seconds": median(mine[n].seconds for n in common),
         "regret": mean / best,
         "cpu": fmean(mine[n].cpu_seconds for n in common) / best,
-        "gap_closed": None,
-        "slower_than_sequential": None,
-        "slower_than_checkpoint": None,
-        "worst_to_checkpoint": None,
     }
-    if "sequential" in runs:
-        slow = fmean(runs["sequential"][n].seconds for n in common)
-        thinking = fmean(
-            runs["sequential"][n].seconds + THINKING_SECONDS * runs["sequential"][n].commands for n in common
-        )
-        figures["gap_closed"] = (slow - mean) / (slow - best)
-        figures["less_than_thinking"] = 1 - mean / thinking
     for name in ("sequential", "checkpoint"):
         if name in runs:
             ratios = [mine[n].seconds / runs[name][n].seconds for n in common]
             figures[f"slower_than_{name}"] = fmean(ratio > SLOWER for ratio in ratios)
             figures[f"worst_to_{name}"] = max(ratios)
+            slow = fmean(runs[name][n].seconds for n in common)
+            figures["gap_closed" if name == "sequential" else "gap_closed_of_checkpoint"] = (slow - mean) / (
+                slow - best
+            )
+    if "sequential" in runs:
+        thinking = fmean(
+            one.seconds + THINKING_SECONDS * one.commands for one in (runs["sequential"][n] for n in common)
+        )
+        figures["less_than_thinking"] = 1 - mean / thinking
     return figures
 
 
 def markdown(table: Mapping[str, Mapping[str, Figures]]) -> str:
     """A row a machine and mode."""
-    lines = [
-        (
-            "| cores/slots | mode | success | mean s | regret | gap closed | slower than sequential, worst "
-            "| slower than checkpoint, worst | CPU |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = ("cores/slots", "mode", "success", "mean s", "regret", "gap closed", "of checkpoint's")
+    more = ("slower than sequential, worst", "slower than checkpoint, worst", "CPU")
+    lines = [f"| {' | '.join((*head, *more))} |", "|---" * len((*head, *more)) + "|"]
     for machine, modes in table.items():
         for name, row in modes.items():
             cells = [_percent(row["success"]), _number(row["mean_seconds"]), _number(row["regret"])]
-            cells.append(_percent(row["gap_closed"]))
+            cells += [_percent(row.get("gap_closed")), _percent(row.get("gap_closed_of_checkpoint"))]
             for rival in ("sequential", "checkpoint"):
                 share = _percent(row.get(f"slower_than_{rival}"))
                 cells.append(f"{share}, {_number(row.get(f'worst_to_{rival}'))}")
@@ -210,7 +204,7 @@ def _percent(value: float | None) -> str:
 
 
 def medians(race_file: Path) -> dict[StepKind, float]:
-    """Seconds by kind of step from a race's JSON: medians of its runs' `kinds`; else in proportion to its oracle."""
+    """Seconds by kind of step from a race's JSON: medians of its `kinds`; else all in proportion to its oracle."""
     projects = json.loads(race_file.read_text())["projects"].values()
     seen: dict[str, list[float]] = {}
     for runs in projects:

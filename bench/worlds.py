@@ -18,11 +18,23 @@ from specbuild.events import RepairMade
 from specbuild.execution import FORK_FROM, Execution, Foresight
 from specbuild.failures import Failure, MissingCommand
 from specbuild.field import Field, Runner
+from specbuild.mending import (
+    LEAST_PRIOR,
+    MORE_TO_COME,
+    MOST_CANDIDATES,
+    MOST_MENDED,
+    MOST_REPAIRS,
+    REPAIR_SECONDS,
+    SPREADS,
+    TELLING,
+)
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
+from specbuild.sites import node_at, place_alike
+from specbuild.strategies import odds
 from specbuild.strategies.contract import Candidate
 from specbuild.testing.fakes import Behaviour, Files
 from specbuild.testing.mending import ScriptReader
-from specbuild.tree import Edge, Entry, Work, check_key
+from specbuild.tree import Edge, Entry, Work
 
 SPREAD = 0.8
 """Of the logarithm of what a kind of step takes in a repository: for a median of 10 s, 4.5 to 22 s in two of three."""
@@ -32,9 +44,6 @@ SPREAD_WITHIN = 0.3
 
 FIX_SECONDS = 8.0
 """Median of a repair's own step: a few packages."""
-
-REPAIR_SECONDS = 3.0
-"""What a repair is expected to add; see `specbuild.mending`."""
 
 TOLD_ON_THE_WAY = 0.7
 """Share of faults that output tells of while the step runs; of the others it tells at the end."""
@@ -48,8 +57,9 @@ FORESEEN = 0.6
 CHANCES = {"system": 0.03, "toolchain": 0.03, "install": 0.2, "build": 0.15, "test": 0.3}
 """Mean probability that something may go wrong, by kind of command."""
 
-MOST_MENDED = 3
-MOST_REPAIRS = 12
+COMMON = 0.7
+"""Share of that which is common to all strategies of a repository, such as a library that its build needs."""
+
 _MARK, _DEPENDENCIES = "/fixed/", "/dependencies"
 
 
@@ -183,7 +193,7 @@ class _Maker:
     def world(self, seed: int) -> World:
         threats: dict[str, tuple[Threat, ...]] = {}
         builds = self.random.random() < 0.6
-        common = self._threat(self.random.uniform(0.3, 0.9)) if builds and self.random.random() < 0.4 else None
+        common = {kind: self._threat(chance * COMMON * self._around_one()) for kind, chance in CHANCES.items()}
         candidates: dict[str, Candidate] = {}
         for _ in range(self.random.randint(4, 6)):
             candidate = self._candidate(builds, common, threats)
@@ -195,7 +205,9 @@ class _Maker:
         kinds = MappingProxyType(dict(sorted(self.seconds.items())))
         return World(seed, tuple(candidates.values()), kinds, threats, told)
 
-    def _candidate(self, builds: bool, common: Threat | None, threats: dict[str, tuple[Threat, ...]]) -> Candidate:
+    def _candidate(
+        self, builds: bool, common: Mapping[str, Threat], threats: dict[str, tuple[Threat, ...]]
+    ) -> Candidate:
         variant = self.random.choices((0, 1), (3, 1))[0]
         rows = [
             (StepKind.SYSTEM, f"system {variant}"),
@@ -217,19 +229,20 @@ class _Maker:
             recipe=recipe, strategy=f"route {rows[2][1]}", prior=prior, expected_seconds=expected, reason="drawn"
         )
 
-    def _dangers(self, recipe: Recipe, common: Threat | None, threats: dict[str, tuple[Threat, ...]]) -> float:
+    def _dangers(self, recipe: Recipe, common: Mapping[str, Threat], threats: dict[str, tuple[Threat, ...]]) -> float:
         """Draw what may go wrong with the Recipe's commands; the probability that nothing does that nobody foresees."""
         fine, dependencies = 1.0, next(c for c in commands(recipe) if c.startswith("install"))
         for command in commands(recipe):
-            key, chance = place(command, dependencies), CHANCES[command.split()[0]]
+            kind = command.split()[0]
+            key, chance = place(command, dependencies), CHANCES[kind]
             if key not in threats:
-                drawn = [self._threat(chance * self.random.uniform(0.3, 1.7))]
-                if command.startswith("build") and common is not None:
-                    drawn.insert(0, common)
-                threats[key] = tuple(drawn)
+                threats[key] = common[kind], self._threat(chance * (1 - COMMON) * self._around_one())
             for threat in threats[key]:
-                fine *= 1.0 if threat.foreseen is not None else 1 - chance
+                fine *= 1.0 if threat.foreseen is not None else 1 - chance / 2
         return fine
+
+    def _around_one(self) -> float:
+        return self.random.uniform(0.3, 1.7)
 
     def _threat(self, probability: float) -> Threat:
         """Of a fault that is there with that probability."""
@@ -287,17 +300,23 @@ class WorldMender:
     async def foresee(self, entry: Entry) -> Foresight:
         """What facts tell of its commands."""
         threats = list(self._threats(entry.recipe))
-        kept = math.prod(1 - q for _, _, q in threats)
+        kept = math.prod(1 - q for _, _, q in threats if q >= TELLING)
         likely = [(site, fault.name) for site, fault, q in threats if q >= FORK_FROM]
-        keys = (*entry.recipe.checkpoints[1:], check_key(entry.recipe))
-        place_of = dict(zip(commands(entry.recipe), keys, strict=True))
-        against = place_of[likely[0][0]] if len({site for site, _ in likely}) == 1 else None
+        places = {commands(entry.recipe).index(site) for site, _ in likely}
+        against = node_at(entry.recipe, places.pop()) if len(places) == 1 else None
         return Foresight(list(self._mended(entry, likely, against)), entry.prior * kept)
 
     async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
-        """Nothing: each branch meets its own failures."""
-        del entry, work, failures
-        return Foresight()
+        """What a live candidate will run into, since such work has failed so in another branch."""
+        runner = self._field.runners[entry.id]
+        index = place_alike(entry.recipe, work)
+        had = {repair.failure.key for repair in runner.repairs}
+        new = [one.command for one in failures if isinstance(one, MissingCommand) and one.key not in had]
+        if index is None or not new:
+            return Foresight()
+        site, key = commands(entry.recipe)[index], node_at(entry.recipe, index)
+        entries = list(self._mended(entry, [(site, name) for name in new], key))
+        return Foresight(entries, entry.prior * (1 - SPREADS)) if entries else Foresight()
 
     def observe(self, done: Execution) -> None:
         """Judge the repairs of the candidates that an execution was for."""
@@ -323,13 +342,23 @@ class WorldMender:
         if len(runner.repairs) >= MOST_REPAIRS:
             return
         for plan in self._plans(runner, sites):
-            candidate = _carried_out(runner.candidate, plan)
+            candidate = _carried_out(runner.candidate, plan, self._prior(runner, plan))
+            if candidate.prior < LEAST_PRIOR or len(self._field.runners) >= MOST_CANDIDATES:
+                continue
             made = tuple(_made(way) for _, way in plan)
             repaired = self._field.enter_repaired(runner.id, candidate, made, against)
             if repaired is not None:
                 new = {way.name: site for site, way in plan}
                 self._trials[repaired.id] = self._trials.get(runner.id, {}) | new
                 yield repaired
+
+    def _prior(self, runner: Runner, plan: Sequence[tuple[str, Way]]) -> float:
+        """Of the strategy, times that of every repair which has not shown yet that it works."""
+        prior = self._field.candidates[runner.id.partition(".")[0]].prior
+        chances = [(repair.name, repair.probability) for repair in runner.repairs]
+        for name, probability in [*chances, *((way.name, way.probability) for _, way in plan)]:
+            prior *= MORE_TO_COME * (1.0 if self._judged.get(name) else probability)
+        return prior
 
     def _plans(self, runner: Runner, sites: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, Way]]]:
         """All failures repaired in the likeliest way; then rivals for the first; then the first alone."""
@@ -350,16 +379,15 @@ class WorldMender:
             yield chosen[:1]
 
 
-def _carried_out(candidate: Candidate, plan: Sequence[tuple[str, Way]]) -> Candidate:
+def _carried_out(candidate: Candidate, plan: Sequence[tuple[str, Way]], prior: float) -> Candidate:
     steps = list(candidate.recipe.steps)
     for site, way in plan:
         at = next((n for n, step in enumerate(steps) if step.run == site), len(steps))
         steps.insert(at, Step(kind=StepKind.SYSTEM, run=way.command))
-    probability = math.prod(way.probability for _, way in plan)
     return candidate.model_copy(
         update={
             "recipe": candidate.recipe.model_copy(update={"steps": tuple(steps)}),
-            "prior": max(0.01, candidate.prior * probability),
+            "prior": odds.clamp(prior),
             "expected_seconds": candidate.expected_seconds + REPAIR_SECONDS * len(plan),
         }
     )

@@ -213,7 +213,9 @@ class _Race:
         for edge in self._tree.unneeded():
             self._cancel(edge)
         slots = min(self._options.slots, self._options.admitted()) - self._arriving
-        for key in choose(self._tree, slots=slots, breadth=self._options.breadth).start:
+        decision = choose(self._tree, slots=slots, breadth=self._options.breadth, undecided=self._hedging.busy)
+        self._tree.hold(decision.steady)
+        for key in decision.start:
             scope = self._scopes[key] = anyio.CancelScope()
             tasks.start_soon(self._execute, self._tree.start(key), scope)
         if self._is_idle():

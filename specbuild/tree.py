@@ -95,6 +95,7 @@ class Tree:
         self._by_digest: dict[str, str] = {}
         self._frontier: set[str] = set()
         self._running: set[str] = set()
+        self._steady: str | None = None
 
     def add(self, entry: Entry) -> bool:
         """Insert a Recipe; False if one with the same digest is there already.
@@ -149,6 +150,19 @@ class Tree:
     def believe(self, recipe_id: str, odds: float) -> None:
         """Take `odds` (0 to 1) for a Recipe's probability of verification from now on."""
         self._odds[recipe_id] = odds
+
+    @property
+    def steady(self) -> str | None:
+        """The live Recipe that is held to whatever is foreseen; None if there is none (see `specbuild.scheduler`)."""
+        return self._steady
+
+    def hold(self, recipe_id: str | None) -> None:
+        """Hold to a live Recipe from now on."""
+        self._steady = recipe_id
+
+    def is_hedge(self, entry: Entry) -> bool:
+        """Whether a Recipe repairs what is only foreseen, as yet."""
+        return entry.against is not None and self._edges[entry.against].state is not EdgeState.FAILED
 
     def knows(self, recipe: Recipe) -> bool:
         """Whether a Recipe with the same digest was ever inserted."""
@@ -263,6 +277,8 @@ class Tree:
 
     def _end(self, recipe_id: str, state: RecipeState) -> None:
         self._states[recipe_id] = state
+        if recipe_id == self._steady:
+            self._steady = None
         for key in self._paths[recipe_id]:
             self._edges[key].recipes.discard(recipe_id)
             self._refresh(key)
