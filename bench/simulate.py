@@ -97,7 +97,10 @@ async def build(world: World, mode: Mode, machine: Machine) -> RaceResult:
     """Race the world's candidates; on a virtual loop only."""
     backend = FakeBackend(world.script, cpu=Cpu(machine.cores))
     reporter = Ignore()
-    salt = (lambda name: "") if mode.checkpoints else (lambda name: name)
+
+    def salt(candidate: str) -> str:
+        return "" if mode.checkpoints else candidate
+
     field = Field(anyio.current_time, reporter, lambda recipe: None, salt=salt)
     return await race(
         field.enter(world.candidates),

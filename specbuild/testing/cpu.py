@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import anyio
@@ -54,7 +54,7 @@ class Cpu:
         self._settled = 0.0
 
     @contextmanager
-    def job(self, weight: int) -> Iterator[Job]:
+    def job(self, weight: int) -> Generator[Job]:
         """A job that wants a core for the time of a `with`."""
         self.settle()
         job = Job(self, weight)

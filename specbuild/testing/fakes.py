@@ -7,7 +7,7 @@ the event loop's, so that under `specbuild.testing.clock.VirtualLoop` an hour pa
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,7 +148,7 @@ class FakeSandbox:
         return self._backend.store(key, self._parent, self.files)
 
     @contextmanager
-    def _job(self) -> Iterator[Job]:
+    def _job(self) -> Generator[Job]:
         with self._backend.cpu.job(self.weight) as job:
             self._jobs.append(job)
             try:

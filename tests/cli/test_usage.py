@@ -106,6 +106,13 @@ def test_options_say_how_much_is_pursued_what_is_forked_ahead_and_whose_checkpoi
     assert (settings.breadth, settings.ahead, settings.reuse) == expected
 
 
+def test_an_option_says_that_nothing_is_repaired(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert settings_from({"repair": None}).repair
+    assert build.make_context("build", [".", "--no-repair"]).params["repair"] is False
+    assert not settings_from({"repair": False}).repair
+
+
 def test_a_variable_says_that_nothing_is_learned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert settings_from({}).learn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import anyio
 import pytest
 
@@ -69,9 +71,8 @@ def test_sandboxes_are_weighed_by_their_limits_and_again_while_they_run() -> Non
             assert done.cpu_seconds == pytest.approx(10)
             assert sandbox.spent.cpu_seconds == pytest.approx(10)
 
-        async def promote(reweigh: object) -> None:
+        async def promote(reweigh: Callable[[int], Awaitable[None]]) -> None:
             await anyio.sleep(4)
-            assert callable(reweigh)
             await reweigh(10_000)
 
         async with anyio.create_task_group() as tasks:
