@@ -272,6 +272,23 @@ async def the_share_of_the_cpu_can_change_while_running(trial: Trial) -> None:
         await box.set_cpu_weight(200)
 
 
+async def the_share_of_the_cpu_can_change_at_the_very_end_of_a_command(trial: Trial) -> None:
+    async with trial.fork() as box:
+        over = anyio.Event()
+
+        async def reweigh() -> None:
+            while not over.is_set():
+                for weight in (1, 10_000):
+                    await box.set_cpu_weight(weight)
+                    await anyio.sleep(0)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(reweigh)
+            for _ in range(25):
+                assert (await box.run(shell("true"))).ok
+            over.set()
+
+
 async def a_log_that_cannot_be_written_is_our_failure(trial: Trial) -> None:
     async with trial.fork() as box:
         with pytest.raises((SandboxError, OSError)):
@@ -312,6 +329,7 @@ CHECKS: tuple[Check, ...] = (
     too_many_bytes_are_told,
     limits_that_are_not_reached_are_not_told,
     the_share_of_the_cpu_can_change_while_running,
+    the_share_of_the_cpu_can_change_at_the_very_end_of_a_command,
     a_log_that_cannot_be_written_is_our_failure,
     an_error_of_the_line_sink_is_raised_and_leaves_nothing,
 )

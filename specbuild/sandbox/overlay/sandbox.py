@@ -296,8 +296,14 @@ class OverlaySandbox:
     async def set_cpu_weight(self, weight: int) -> None:
         """Change the share of CPU, also while a Command runs."""
         self._limits = replace(self._limits, cpu_weight=weight)
-        if self._group is not None:
-            await anyio.to_thread.run_sync(self._group.set_cpu_weight, weight)
+        group = self._group
+        if group is None:
+            return
+        try:
+            await anyio.to_thread.run_sync(group.set_cpu_weight, weight)
+        except SandboxError:
+            if self._group is group:  # else the Command has ended meanwhile, and its group is gone
+                raise
 
     async def freeze(self, key: str) -> Checkpoint:
         """Make the present files an immutable Checkpoint."""
