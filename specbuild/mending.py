@@ -93,6 +93,8 @@ class Mender:
         self._trials = Trials(reporter, now, outcomes)
         self._advice: dict[tuple[str, str], tuple[str, ...]] = {}
         """(candidate, failure) → what would cure it, in words."""
+        self._incurable: set[str] = set()
+        """Failures of which every repair was tried in vain."""
 
     def reader(self) -> Reader:
         """A reader with every signature."""
@@ -189,11 +191,16 @@ class Mender:
             self._advice.setdefault((runner.id, failure.key), tuple(repair.title for repair in found))
             return found
 
-        return cures(runner.candidate.recipe, sites, {repair.name for repair in runner.repairs}, options)
+        found = cures(runner.candidate.recipe, sites, {repair.name for repair in runner.repairs}, options)
+        # Output begins with what matters most: where that cannot be cured, curing the rest leads nowhere.
+        return [] if sites[0].failure.key in self._incurable else found
 
     def _options(self, failure: Failure, case: Case) -> list[Repair]:
         """The Repairs of a failure by what earlier builds and this race made of them, likeliest first."""
-        hopeful = [one for one in repairs_for(failure, case) if self._trials.worked(failure.key, one.name) is not False]
+        known = repairs_for(failure, case)
+        hopeful = [one for one in known if self._trials.worked(failure.key, one.name) is not False]
+        if known and not hopeful:
+            self._incurable.add(failure.key)
         return sorted((self._trials.learned(failure, one) for one in hopeful), key=lambda repair: -repair.probability)
 
     async def _cured(self, runner: Runner, cure: Cure) -> Candidate | None:

@@ -145,6 +145,14 @@ async def test_a_repair_that_did_not_work_is_not_made_again(scene: Scene) -> Non
     assert scene.field.runners[best.id].repairs[0].name not in names
 
 
+async def test_where_every_repair_was_in_vain_nothing_else_is_tried(scene: Scene) -> None:
+    for entry in await scene.mend(scene.first, CHECK, NO_TOML):
+        scene.ended(entry, CHECK, "failed", NO_TOML)
+    other = MissingModule(language="python", module="simplejson")
+    assert await scene.mend(scene.first, CHECK, NO_TOML, other) == []
+    assert await scene.mend(scene.first, CHECK, other) != [], "alone it can be cured"
+
+
 async def test_a_chain_of_repairs_has_an_end(scene: Scene) -> None:
     entry = scene.first
     for number in range(MOST_REPAIRS + 5):
