@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +42,7 @@ from specbuild.outage import refuse_outage
 from specbuild.rebuild import rebuild
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend
+from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
 from specbuild.survey import Plan, Survey, plan, repo_info, survey
@@ -235,7 +237,6 @@ class _Build:
     async def _keep(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
         """The Environment with its lock, written down once its files are on the disk; what the others left goes."""
         await backend.keep(opened.committed().checkpoints[-1], environment.id)
-        # One after the other: in forks that were made while the disk was written the lock was read more slowly.
         kept = environment.model_copy(update={"lock": await _lock(opened, backend)})
         Library(self._settings.cache_dir).save(kept)
         await backend.release()
@@ -314,7 +315,9 @@ async def _lock(opened: OpenEnvironment, backend: Backend) -> tuple[Package, ...
     recipe = opened.committed()
     surroundings = Surroundings.of(opened.settings)
     checkpoint = await opened.checkpoint(backend)
-    async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
+    # The build waits for it: with the weight of a follower, leaders of other builds kept it waiting for seconds.
+    limits = replace(surroundings.limits, cpu_weight=LEADER_WEIGHT)
+    async with backend.fork(checkpoint, limits=limits) as sandbox:
         return await read_lock(sandbox, lambda step: surroundings.command(step, recipe.base), recipe)
 
 
