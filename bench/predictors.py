@@ -5,7 +5,9 @@
 Each FOLDER is searched for journals of builds (`journal.jsonl`). A prediction is a failure that was told before its
 step had ended: `before` anything ran, from facts and indexes, or from `output` while the step ran. It was right if the
 step then failed so, wrong if it ended well; what was cancelled before it could show is left out and counted. A failure
-that came is recalled if it was told before the end of its step. Precision is over what was told with a probability from
+that came is recalled if it was told before the end of its step. What one build prevented may have come in another one
+of the same repository, as in the modes of `bench race` that foresee nothing: all builds in the folders are held
+against each other. Precision is over what was told with a probability from
 which a repair is forked; the Brier score is over everything: the mean of (probability - outcome)², 0.25 for a guess.
 """
 
@@ -22,7 +24,7 @@ from statistics import median
 from specbuild.errors import UsageError
 from specbuild.execution import FORK_FROM
 from specbuild.failures import Weight
-from specbuild.story import Source, Story, Told, read_journal, tell
+from specbuild.story import Source, Story, Told, kin, read_journal, tell
 
 _BINS = (0.0, 0.2, FORK_FROM, 0.7, 0.85, 1.0)
 
@@ -78,9 +80,13 @@ def recall(stories: Iterable[Story]) -> dict[str, float | int | None]:
     """Of the failures that steps ended with, the share that was told before."""
     came: dict[tuple[str, str, str], set[Source]] = {}
     for story in stories:
+        foreseen = {(kin(one.failure), one.step_kind) for one in story.failures if one.source == "before"}
         for one in story.failures:
             if one.came and one.failure.weight is not Weight.WARNING and not one.failure.infrastructure:
-                came.setdefault((story.build, one.step, one.failure.key), set()).add(one.source)
+                sources = came.setdefault((story.build, one.step, one.failure.key), set())
+                sources.add(one.source)
+                if (kin(one.failure), one.step_kind) in foreseen:
+                    sources.add("before")
     before = [("before" in sources) for sources in came.values()]
     ahead = [bool(sources & {"before", "output"}) for sources in came.values()]
     return {"failures": len(came), "before": _share(before), "before_the_end": _share(ahead)}
@@ -102,7 +108,7 @@ def main(arguments: list[str]) -> int:
     stories = list(_stories(given.folders))
     if not stories:
         parser.error("no journal of a build was found there")
-    told = [one for story in stories for one in story.failures if one.source != "end"]
+    told = [one for one in _settled(stories) if one.source != "end"]
     rows = [quality("before", told), quality("output", told)]
     print(f"{len(stories)} builds, {sum(story.winner is not None for story in stories)} committed\n")
     print("| source | told | right | wrong | open | precision | Brier | lead, median | lead, total |")
@@ -123,6 +129,30 @@ def main(arguments: list[str]) -> int:
         result = {"sources": [asdict(row) for row in rows], "recall": remembered, "bins": [asdict(one) for one in bins]}
         given.json.write_text(json.dumps(result, indent=2) + "\n")
     return 0
+
+
+def _settled(stories: Sequence[Story]) -> Iterator[Told]:
+    """What was told in all builds; what nobody knows of one build is taken from another one of the same repository."""
+    seen = {(story.repo, kin(one.failure), one.step_kind): True for story in stories for one in _came(story)}
+    missed = {
+        (story.repo, kin(one.failure), one.step_kind)
+        for story in stories
+        for one in story.failures
+        if one.came is False
+    }
+    for story in stories:
+        for one in story.failures:
+            what = (story.repo, kin(one.failure), one.step_kind)
+            if one.came is not None or one.source != "before":
+                yield one
+            elif what in seen:
+                yield one.model_copy(update={"came": True})
+            else:
+                yield one.model_copy(update={"came": False if what in missed else None})
+
+
+def _came(story: Story) -> Iterator[Told]:
+    return (one for one in story.failures if one.came and one.source != "before")
 
 
 def _stories(folders: Iterable[Path]) -> Iterator[Story]:

@@ -55,6 +55,7 @@ class Told(Frozen):
     """What it was taken for."""
     step: str
     """The title of the step."""
+    step_kind: str
     candidates: tuple[str, ...]
     at: float
     """Seconds since the build began, when it was first told of."""
@@ -81,6 +82,21 @@ class Story(Frozen):
     seconds: float
     failures: tuple[Told, ...]
     """In order of time."""
+
+
+_NATIVE = frozenset(
+    ("missing-header", "missing-library", "missing-pkg-config", "missing-config-tool", "missing-cmake-package")
+) | {"missing-development-files", "missing-macro", "missing-toolchain", "compiler-failed", "missing-command"}
+"""Kinds by which a build tells that the same thing is missing: which one depends on what it looks for first."""
+
+_SERVICES = frozenset(("service-needed", "service-unprepared"))
+
+
+def kin(failure: Failure) -> str:
+    """What failures share that are foreseen in one form and observed in another; else the failure's own key."""
+    if failure.kind in _NATIVE:
+        return "something native is missing"
+    return "a service is missing" if failure.kind in _SERVICES else failure.key
 
 
 def read_journal(path: Path) -> list[Event]:
@@ -182,6 +198,7 @@ class _Teller:
             failure=event.failure,
             words=event.words,
             step=event.title,
+            step_kind=event.step_kind,
             candidates=event.candidates,
             at=event.at,
             source=source,
@@ -198,7 +215,8 @@ class _Teller:
             end = self.done.get(event.node)
             return (None, end) if end is None or end.cancelled else (not end.ok, end)
         for other in self.seen:
-            if other.node and other.failure.key == event.failure.key and self._failed(other.node):
+            same = kin(other.failure) == kin(event.failure) and other.step_kind == event.step_kind
+            if other.node and same and self._failed(other.node):
                 return True, self.done[other.node]
         return self._passed(event), None
 
