@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from specbuild.errors import SandboxError
@@ -280,7 +281,7 @@ async def the_share_of_the_cpu_can_change_at_the_very_end_of_a_command(trial: Tr
             while not over.is_set():
                 for weight in (1, 10_000):
                     await box.set_cpu_weight(weight)
-                    await anyio.sleep(0)
+                    await anyio.lowlevel.checkpoint()
 
         async with anyio.create_task_group() as group:
             group.start_soon(reweigh)
