@@ -12,6 +12,7 @@ BENCHES = {
     "race": "bench.race",
     "readers": "bench.readers",
     "repairs": "bench.repairs",
+    "scheduler": "bench.scheduler",
     "simulate": "bench.simulate",
 }
 """Each module has a `main(arguments)` that returns the exit status."""

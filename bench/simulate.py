@@ -97,11 +97,7 @@ async def build(world: World, mode: Mode, machine: Machine) -> RaceResult:
     """Race the world's candidates; on a virtual loop only."""
     backend = FakeBackend(world.script, cpu=Cpu(machine.cores))
     reporter = Ignore()
-
-    def salt(candidate: str) -> str:
-        return "" if mode.checkpoints else candidate
-
-    field = Field(anyio.current_time, reporter, lambda recipe: None, salt=salt)
+    field = Field(anyio.current_time, reporter, lambda recipe: None, salt=lambda name: "" if mode.checkpoints else name)
     return await race(
         field.enter(world.candidates),
         backend,

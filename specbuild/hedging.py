@@ -229,4 +229,4 @@ class Hedging:
             self._end_early(edge)
 
     def _needed_by(self, edge: Edge) -> list[Entry]:
-        return [entry for entry in self._tree.live() if entry.id in edge.recipes]
+        return self._tree.passing(edge.key)

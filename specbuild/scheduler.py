@@ -20,12 +20,12 @@ Four rules make speculation pay on few cores (figures: `python -m bench simulate
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specbuild.breadth import Breadth
-from specbuild.tree import Edge, Entry, Tree
+from specbuild.ranking import Rank
+from specbuild.tree import Edge, EdgeState, Entry, Tree
 
 LEADER_WEIGHT = 10_000
 """CPU weight of the first running edge: the maximum of cgroup v2."""
@@ -50,20 +50,6 @@ class Decision:
     """The Recipe to hold to; see `Tree.hold`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rank:
-    """An edge, and the Recipe for which it is valued."""
-
-    edge: Edge
-    worth: float
-    order: int
-    odds: float
-
-    @property
-    def key(self) -> tuple[float, int]:
-        return -self.worth, self.order
-
-
 def choose(
     tree: Tree, *, slots: int, breadth: Breadth = Breadth.ALL, price: float = WASTE_PRICE, undecided: bool = False
 ) -> Decision:
@@ -74,11 +60,9 @@ def choose(
     failure, no other Recipe becomes the steady one.
     """
     steady = _steady(tree, undecided=undecided, by_prior=slots > 1)
-    name = steady.id if steady else None
-    running = _ranked(tree, tree.running())
-    waiting = _ranked(tree, _within(tree, breadth, steady))
-    first = [one for one in waiting if name in one.edge.recipes][: max(slots, 0)]
-    others = [one for one in waiting if name not in one.edge.recipes]
+    running = rank(tree, tree.running())
+    first = _next_of(tree, steady)[: max(slots, 0)]
+    others = [one for one in _waiting(tree, breadth, steady, slots + 1) if one not in first]
     free = slots - len(running) - len(first)
     if free > 0:
         chosen = [*first, *_worth_it(others, [*running, *first], free, price)]
@@ -87,84 +71,63 @@ def choose(
     else:
         chosen = first
     if not chosen and not running and slots > 0:
-        chosen = waiting[:1]
-    return Decision(tuple(one.edge.key for one in chosen), name)
+        chosen = others[:1]
+    return Decision(tuple(one.key for one in chosen), steady.id if steady else None)
 
 
-def rank(tree: Tree, edges: list[Edge]) -> list[Edge]:
-    """Edges by falling value; ties by the order of their Recipes."""
-    return [one.edge for one in _ranked(tree, edges)]
+def rank(tree: Tree, edges: Iterable[Edge]) -> list[Rank]:
+    """The ranks of edges, by falling worth; ties by the order of their Recipes."""
+    return sorted((tree.rank(edge.key) for edge in edges), key=_place)
 
 
 def cpu_weights(tree: Tree) -> dict[str, int]:
     """The CPU weight (1 to 10,000) of each running edge: the steady Recipe's first, then by rank."""
-    ranked = rank(tree, tree.running())
-    ranked.sort(key=lambda edge: tree.steady not in edge.recipes)
-    return {edge.key: max(LEADER_WEIGHT // WEIGHT_RATIO**place, 1) for place, edge in enumerate(ranked)}
-
-
-def worth(tree: Tree, recipe_id: str) -> float:
-    """Probability of success per expected remaining second of a live Recipe."""
-    return tree.odds(recipe_id) / tree.seconds_left(recipe_id)
+    keys = [one.key for one in rank(tree, tree.running())]
+    keys.sort(key=lambda key: tree.steady not in tree.edge(key).recipes)
+    return {key: max(LEADER_WEIGHT // WEIGHT_RATIO**place, 1) for place, key in enumerate(keys)}
 
 
 def _steady(tree: Tree, *, undecided: bool, by_prior: bool) -> Entry | None:
     """The Recipe to hold to: the one held to until now, as long as it lives."""
     if tree.steady is not None:
         return tree.entry(tree.steady)
-    if undecided:
-        return None
-
-    def falling(entry: Entry) -> tuple[float, int]:
-        odds = entry.prior if by_prior else tree.odds(entry.id)
-        return -odds / tree.seconds_left(entry.id), entry.order
-
-    return min((entry for entry in tree.live() if not tree.is_hedge(entry)), key=falling, default=None)
+    return None if undecided else tree.steadiest(by_prior=by_prior)
 
 
-def _worth_it(waiting: list[_Rank], ahead: list[_Rank], free: int, price: float) -> list[_Rank]:
+def _next_of(tree: Tree, steady: Entry | None) -> list[Rank]:
+    """The edge of the steady Recipe, if it could start."""
+    edge = next(iter(tree.remaining(steady.id)), None) if steady else None
+    return [tree.rank(edge.key)] if edge is not None and edge.state is EdgeState.WAITING else []
+
+
+def _waiting(tree: Tree, breadth: Breadth, steady: Entry | None, count: int) -> list[Rank]:
+    """The best runnable edges that the breadth allows; `count` of them or more, if there are."""
+    if breadth is Breadth.ALL:
+        return tree.foremost(count)
+    if steady is None or breadth is Breadth.RECIPE:
+        return []
+    family = {entry.id for entry in tree.live() if entry.family == steady.family}
+    return rank(tree, (edge for edge in tree.runnable() if edge.recipes & family))
+
+
+def _worth_it(waiting: list[Rank], ahead: list[Rank], free: int, price: float) -> list[Rank]:
     """The first `free` of those that wait, as far as it is likely enough that they come to be needed.
 
     That is the probability that the best Recipe of every better edge fails, as if these failed independently; they
     mostly fail for the same reasons, so that it is a lower bound.
     """
-    chosen: list[_Rank] = []
-    needed, candidates = 1.0, {id(one) for one in waiting[:free]}
-    for one in heapq.merge(sorted(ahead, key=_key), waiting, key=_key):
-        if id(one) in candidates and needed >= price:
+    chosen: list[Rank] = []
+    needed, candidates = 1.0, {one.key for one in waiting[:free]}
+    for one in sorted([*ahead, *waiting], key=_place):
+        if one.key in candidates and needed >= price:
             chosen.append(one)
         needed *= 1 - one.odds
     return chosen
 
 
-def _outranks(one: _Rank, others: Iterable[_Rank]) -> bool:
-    return all(one.key < other.key for other in others)
+def _outranks(one: Rank, others: Iterable[Rank]) -> bool:
+    return all(one.place < other.place for other in others)
 
 
-def _within(tree: Tree, breadth: Breadth, steady: Entry | None) -> list[Edge]:
-    """The runnable edges that the breadth allows."""
-    runnable = tree.runnable()
-    if breadth is Breadth.ALL:
-        return runnable
-    if steady is None:
-        return []
-    if breadth is Breadth.RECIPE:
-        return [edge for edge in runnable if steady.id in edge.recipes]
-    family = {entry.id for entry in tree.live() if entry.family == steady.family}
-    return [edge for edge in runnable if edge.recipes & family]
-
-
-def _ranked(tree: Tree, edges: list[Edge]) -> list[_Rank]:
-    """Every live Recipe passes through one edge that runs or could run, so that this looks at each Recipe once."""
-    return sorted((_rank(tree, edge) for edge in edges), key=_key)
-
-
-def _key(one: _Rank) -> tuple[float, int]:
-    return one.key
-
-
-def _rank(tree: Tree, edge: Edge) -> _Rank:
-    best = min(((-worth(tree, name), tree.entry(name).order, name) for name in edge.recipes), default=None)
-    if best is None:
-        return _Rank(edge, 0.0, 1 << 60, 0.0)
-    return _Rank(edge, -best[0], best[1], tree.odds(best[2]))
+def _place(one: Rank) -> tuple[float, int]:
+    return one.place

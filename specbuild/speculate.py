@@ -206,7 +206,7 @@ class _Race:
         self._chronicle.left(entry.id, end, why)
 
     def _has_hope(self) -> bool:
-        return bool(self._tree.live() or self._later or self._arriving or self._hedging.busy)
+        return bool(self._tree.has_hope or self._later or self._arriving or self._hedging.busy)
 
     def _fill(self, tasks: TaskGroup) -> None:
         """Free the slots of what nobody needs any more, and fill them with what is worth most."""
@@ -227,7 +227,7 @@ class _Race:
         if not self._later or self._arriving or self._hedging.busy:
             return False
         if self._options.breadth is Breadth.RECIPE:
-            return not self._tree.live()
+            return not self._tree.has_hope
         return len(self._tree.running()) < self._options.slots and not self._tree.runnable()
 
     async def _bring(self, later: Later) -> None:
@@ -248,7 +248,7 @@ class _Race:
     async def _execute(self, edge: Edge, scope: anyio.CancelScope) -> None:
         log = self._options.logs / f"{edge.key[:16]}.log" if self._options.logs else None
         attempt = _Attempt(edge, self._chronicle.now(), log)
-        candidates = tuple(entry.id for entry in self._tree.live() if entry.id in edge.recipes)
+        candidates = tuple(entry.id for entry in self._tree.passing(edge.key))
         self._chronicle.started(edge, candidates)
         done: Execution | None = None
         try:

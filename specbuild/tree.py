@@ -15,10 +15,14 @@ import networkx as nx
 
 from specbuild.durations import Durations
 from specbuild.model import digest_of
+from specbuild.ranking import Rank, Ranking
 from specbuild.recipe import BaseRef, Check, Recipe, Step
 
 Work = BaseRef | Step | Check
 """What an edge does."""
+
+
+_LEAST_SECONDS = 0.001
 
 
 class EdgeState(Enum):
@@ -93,7 +97,10 @@ class Tree:
         self._odds: dict[str, float] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self._by_digest: dict[str, str] = {}
-        self._frontier: set[str] = set()
+        self._waiting = Ranking(self._rank)
+        self._live: dict[str, Entry] = {}
+        self._hedges: dict[str, list[str]] = {}
+        """Edge → the Recipes that expect it to fail."""
         self._running: set[str] = set()
         self._steady: str | None = None
 
@@ -112,6 +119,9 @@ class Tree:
         self._by_digest[entry.recipe.digest] = entry.id
         self._paths[entry.id] = path
         self._states[entry.id] = RecipeState.LIVE
+        self._live[entry.id] = entry
+        if entry.against is not None:
+            self._hedges.setdefault(entry.against, []).append(entry.id)
         usual = sum(self._durations.usual(self._edges[key].work) for key in path)
         self._scales[entry.id] = entry.expected_seconds / usual
         self._left[entry.id] = sum(self._cost(entry.id, edge) for edge in self.remaining(entry.id))
@@ -119,8 +129,7 @@ class Tree:
             self._edges[key].recipes.add(entry.id)
         if any(self._edges[key].state is EdgeState.FAILED for key in path):
             self._end(entry.id, RecipeState.FAILED)
-        for key in path:
-            self._refresh(key)
+        self._renew(path)
         return True
 
     def entry(self, recipe_id: str) -> Entry:
@@ -150,6 +159,8 @@ class Tree:
     def believe(self, recipe_id: str, odds: float) -> None:
         """Take `odds` (0 to 1) for a Recipe's probability of verification from now on."""
         self._odds[recipe_id] = odds
+        for key in self._paths[recipe_id]:
+            self._waiting.change(key)
 
     @property
     def steady(self) -> str | None:
@@ -160,9 +171,17 @@ class Tree:
         """Hold to a live Recipe from now on."""
         self._steady = recipe_id
 
-    def is_hedge(self, entry: Entry) -> bool:
-        """Whether a Recipe repairs what is only foreseen, as yet."""
-        return entry.against is not None and self._edges[entry.against].state is not EdgeState.FAILED
+    def steadiest(self, *, by_prior: bool) -> Entry | None:
+        """The live Recipe of most odds, or prior, a second; none of those that repair what is only foreseen as yet."""
+        left, edges = self._left, self._edges
+        found, best = None, (0.0, 1 << 60)
+        for name, entry in self._live.items():
+            worth = -(entry.prior if by_prior else self._odds[name]) / max(left[name], _LEAST_SECONDS)
+            if worth > best[0] or (entry.against and edges[entry.against].state is not EdgeState.FAILED):
+                continue
+            if (worth, entry.order) < best:
+                found, best = entry, (worth, entry.order)
+        return found
 
     def knows(self, recipe: Recipe) -> bool:
         """Whether a Recipe with the same digest was ever inserted."""
@@ -174,12 +193,28 @@ class Tree:
 
     def live(self) -> list[Entry]:
         """The Recipes that can still win, in order."""
-        live = [entry for name, entry in self._entries.items() if self._states[name] is RecipeState.LIVE]
-        return sorted(live, key=lambda entry: entry.order)
+        return sorted(self._live.values(), key=lambda entry: entry.order)
+
+    def passing(self, key: str) -> list[Entry]:
+        """The live Recipes that pass through the edge `key`, in order."""
+        return self._sorted(self._edges[key].recipes)
+
+    @property
+    def has_hope(self) -> bool:
+        """Whether a Recipe can still win."""
+        return bool(self._live)
 
     def runnable(self) -> list[Edge]:
         """Waiting edges whose parent is done and that a live Recipe needs."""
-        return [self._edges[key] for key in self._frontier]
+        return [self._edges[key] for key in self._waiting]
+
+    def foremost(self, count: int) -> list[Rank]:
+        """The best of the runnable edges, by falling worth."""
+        return self._waiting.best(count)
+
+    def rank(self, key: str) -> Rank:
+        """What an edge is worth now; nothing, if no live Recipe passes through it."""
+        return self._waiting.rank(key)
 
     def running(self) -> list[Edge]:
         """Edges that are being worked on."""
@@ -191,11 +226,11 @@ class Tree:
 
     def start(self, key: str) -> Edge:
         """Mark a runnable edge as running. Raises ValueError if it is not runnable."""
-        if key not in self._frontier:
+        if key not in self._waiting:
             raise ValueError(f"edge {key[:12]} is not runnable")
         edge = self._edges[key]
         edge.state = EdgeState.RUNNING
-        self._frontier.discard(key)
+        self._waiting.withdraw(key)
         self._running.add(key)
         return edge
 
@@ -203,10 +238,10 @@ class Tree:
         """Mark a running edge as done: its node's state exists now."""
         edge = self._stop(key)
         edge.state = EdgeState.DONE
+        learned, usual = self._durations.learned(edge.work), self._durations.usual(edge.work)
         for name in edge.recipes:
-            self._left[name] -= self._cost(name, edge)
-        for child in self._graph.successors(key):
-            self._refresh(child)
+            self._left[name] -= usual * self._scales[name] if learned is None else learned
+        self._renew(self._graph.successors(key))
 
     def fail(self, key: str) -> list[Entry]:
         """Mark a running edge as failed; every live Recipe that needs it dies and is returned, in order."""
@@ -241,11 +276,11 @@ class Tree:
 
     def hedges(self, key: str) -> list[Entry]:
         """The live Recipes that expect the edge `key` to fail, in order."""
-        return [entry for entry in self.live() if entry.against == key]
+        return self._sorted(name for name in self._hedges.get(key, ()) if name in self._live)
 
     def seconds_left(self, recipe_id: str) -> float:
         """Expected seconds of the work of a live Recipe that is not done, shared work included; at least 0.001."""
-        return max(self._left[recipe_id], 0.001)
+        return max(self._left[recipe_id], _LEAST_SECONDS)
 
     def remaining(self, recipe_id: str) -> list[Edge]:
         """The edges of a Recipe that are not done, in order."""
@@ -277,19 +312,35 @@ class Tree:
 
     def _end(self, recipe_id: str, state: RecipeState) -> None:
         self._states[recipe_id] = state
+        self._live.pop(recipe_id, None)
         if recipe_id == self._steady:
             self._steady = None
         for key in self._paths[recipe_id]:
             self._edges[key].recipes.discard(recipe_id)
+        self._renew(self._paths[recipe_id])
+
+    def _renew(self, keys: Iterable[str]) -> None:
+        """Something has changed for these edges."""
+        for key in keys:
+            self._waiting.change(key)
             self._refresh(key)
 
     def _refresh(self, key: str) -> None:
         edge = self._edges[key]
         ready = edge.parent is None or self._edges[edge.parent].state is EdgeState.DONE
         if edge.state is EdgeState.WAITING and ready and edge.recipes:
-            self._frontier.add(key)
+            self._waiting.admit(key)
         else:
-            self._frontier.discard(key)
+            self._waiting.withdraw(key)
+
+    def _rank(self, key: str) -> Rank:
+        odds, left, entries = self._odds, self._left, self._entries
+        best: tuple[float, int, str] = 0.0, 1 << 60, ""
+        for name in self._edges[key].recipes:
+            worth = -odds[name] / max(left[name], _LEAST_SECONDS)
+            if worth <= best[0]:
+                best = min(best, (worth, entries[name].order, name))
+        return Rank(key, -best[0], best[1], odds.get(best[2], 0.0))
 
     def _sorted(self, ids: Iterable[str]) -> list[Entry]:
         return sorted((self._entries[name] for name in ids), key=lambda entry: entry.order)
