@@ -60,7 +60,10 @@ def _failure(told: Told, terminal: Terminal) -> Iterator[str]:
     if told.why:
         yield f"    why       {clean(told.why)}"
     if not told.repairs:
-        yield "    repairs   none is known"
+        from specbuild.execution import FORK_FROM
+
+        unlikely = told.source == "before" and told.probability < FORK_FROM
+        yield f"    repairs   {'none was made, as it is unlikely' if unlikely else 'none is known'}"
     for tried in told.repairs:
         yield f"    repair    {_repair(tried, terminal)}"
 
