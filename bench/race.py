@@ -1,7 +1,7 @@
 """What speculation brings: the same engine from a sequential agent to everything, on the same projects.
 
     python -m bench race [--set quick|full] [--modes NAME,...] [--repeats N] [--limit SECONDS] [--cache DIR]
-                         [--json FILE] [--markdown FILE]
+                         [--json FILE] [--markdown FILE] [--plot FILE]
 
 | mode | recipes at once | repairs | checkpoints |
 |---|---|---|---|
@@ -36,6 +36,7 @@ from statistics import fmean, median
 
 import anyio
 
+from bench.plot import plot
 from specbuild import journey
 from specbuild.breadth import Breadth
 from specbuild.config import Reuse, Settings, load_settings
@@ -278,6 +279,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--cache", type=Path, help="default: the user's own")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--plot", type=Path, help="an SVG")
     given = parser.parse_args(arguments)
     modes = _known(given.modes.split(","), parser)
     projects = [one for one in corpus(given.set) if not given.only or _holds(one, given.only.split(","))]
@@ -288,9 +290,19 @@ def main(arguments: list[str]) -> int:
     print(f"\n{text}")
     if given.json:
         given.json.write_text(json.dumps(as_json(results, table, given.limit), indent=2) + "\n")
+    if given.plot:
+        given.plot.write_text(drawn(results, table, given.limit))
     if given.markdown:
         given.markdown.write_text(text + "\n")
     return 0
+
+
+def drawn(results: Results, table: Table, limit: float) -> str:
+    """The plot."""
+    means = {mode: seconds for mode, row in table.items() if (seconds := row["mean_seconds"]) is not None}
+    names = [name for name, runs in results.items() if runs["oracle"]]
+    projects = {mode: [_middle(results[name][mode], limit) for name in names] for mode in means if mode != "thinking"}
+    return plot(means, projects, f"seconds to a verified environment, mean of {len(names)} projects")
 
 
 def _known(modes: list[str], parser: argparse.ArgumentParser) -> list[str]:
