@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,21 +14,18 @@ from specbuild import pressure
 from specbuild._version import __version__
 from specbuild.account import candidate_reports, timeline, waste
 from specbuild.bases.choose import Pending
+from specbuild.clock import Clock
+from specbuild.commit import conclude, replayed
 from specbuild.config import Reuse, Settings, load_settings
-from specbuild.environment import Environment, Package, Seconds
-from specbuild.errors import SandboxError, SpecBuildError, TransientError
+from specbuild.environment import Environment, Seconds
+from specbuild.errors import SpecBuildError
 from specbuild.events import (
     BuildEnded,
     BuildStarted,
     Fan,
-    Notice,
-    Phase,
-    Replayed,
     Reporter,
     Silent,
-    StepOutput,
 )
-from specbuild.export.lock import read_lock
 from specbuild.export.write import write_artifacts
 from specbuild.field import Field
 from specbuild.journal import Journal
@@ -39,16 +34,11 @@ from specbuild.library import Library, Place
 from specbuild.mending import Mender
 from specbuild.opened import OpenEnvironment, open_environment, save_repo
 from specbuild.outage import refuse_outage
-from specbuild.rebuild import rebuild
 from specbuild.sandbox.backends import open_backend
-from specbuild.sandbox.contract import Backend
-from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
 from specbuild.survey import Plan, Survey, plan, repo_info, survey
-from specbuild.together import together
 from specbuild.tree import Entry
-from specbuild.verify import same
 from specbuild.workshop import BuildWorkshop, Surroundings
 
 __all__ = ["OpenEnvironment", "Plan", "build", "open_environment", "plan", "replay", "run"]
@@ -93,10 +83,10 @@ async def replay(
     chosen = settings or load_settings()
     library = Library(chosen.cache_dir)
     opened = await open_environment(environment, settings=chosen)
-    clock = _Clock(reporter or Silent())
+    clock = Clock(reporter or Silent())
     with on_disk(chosen.cache_dir):
         async with open_backend(chosen) as backend:
-            updated = await _replay(environment, opened, backend, clock, library.place(environment.id).logs)
+            updated = await replayed(opened, backend, clock, library.place(environment.id).logs)
         library.save(updated)
     return updated
 
@@ -106,26 +96,6 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
     return anyio.run(function, backend_options={"use_uvloop": find_spec("uvloop") is not None})
 
 
-class _Clock:
-    """Seconds since the build began, and the reporter that they are told to."""
-
-    def __init__(self, reporter: Reporter) -> None:
-        self.reporter = reporter
-        self.began = time.monotonic()
-
-    def now(self) -> float:
-        return time.monotonic() - self.began
-
-    def phase(self, name: str, detail: str = "") -> None:
-        self.reporter.emit(Phase(at=self.now(), name=name, detail=detail))
-
-    def notify(self, message: str) -> None:
-        self.reporter.emit(Notice(at=self.now(), message=message))
-
-    def line(self, node: str) -> Callable[[str], None]:
-        return lambda line: self.reporter.emit(StepOutput(at=self.now(), node=node, line=line))
-
-
 class _Build:
     """One call of `build`, from its first event to its last."""
 
@@ -133,7 +103,7 @@ class _Build:
         self._spec = spec
         self._settings = settings
         self._place = place
-        self._clock = _Clock(reporter)
+        self._clock = Clock(reporter)
         self._reporter = reporter
 
     async def run(self, output: Path | None) -> Environment:
@@ -206,7 +176,7 @@ class _Build:
             if environment.recipe is None:
                 refuse_outage(environment.candidates)
                 return environment
-            return await self._conclude(environment, backend)
+            return await conclude(OpenEnvironment.of(environment, settings), backend, clock, self._place.logs)
 
     def _admitted(self, foreign: float) -> Callable[[], int]:
         """How many steps the machine bears, whose cores others kept busy as `foreign` says."""
@@ -225,33 +195,6 @@ class _Build:
                 return self._place.id
             case Reuse.NONE:
                 return f"{self._place.id}.{candidate}"
-
-    async def _conclude(self, environment: Environment, backend: Backend) -> Environment:
-        """Keep the winner, and build it again beside that if it was asked for: neither waits for the other's disk."""
-        opened = OpenEnvironment.of(environment, self._settings)
-        kept, replayed = await together(
-            lambda: self._keep(environment, opened, backend), lambda: self._build_again(environment, opened, backend)
-        )
-        return replayed.model_copy(update={"lock": kept.lock})
-
-    async def _keep(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
-        """The Environment with its lock, written down once its files are on the disk; what the others left goes."""
-        await backend.keep(opened.committed().checkpoints[-1], environment.id)
-        kept = environment.model_copy(update={"lock": await _lock(opened, backend)})
-        Library(self._settings.cache_dir).save(kept)
-        await backend.release()
-        return kept
-
-    async def _build_again(self, environment: Environment, opened: OpenEnvironment, backend: Backend) -> Environment:
-        """The Environment with what came of its replay."""
-        if not self._settings.replay:
-            return environment
-        try:
-            return await _replay(environment, opened, backend, self._clock, self._place.logs)
-        except (SandboxError, TransientError) as error:
-            # What is committed stays committed: only the claim of reproducibility is not made.
-            self._clock.notify(f"the environment could not be built again for comparison: {error.message}")
-            return environment
 
     def _environment(self, found: Survey, field: Field, result: RaceResult, mender: Mender) -> Environment:
         runner = field.runners[result.winner.id] if result.winner else None
@@ -284,41 +227,6 @@ def _later(field: Field, found: Survey, pending: Pending) -> Later:
         return field.enter(found.propose_on((await pending.make(),)))
 
     return bring
-
-
-async def _replay(
-    environment: Environment, opened: OpenEnvironment, backend: Backend, clock: _Clock, logs: Path
-) -> Environment:
-    clock.phase("replay", environment.strategy or "")
-    began = clock.now()
-    verdict = await rebuild(
-        opened.committed(),
-        backend,
-        opened.workshop(backend),
-        limits=Surroundings.of(opened.settings).limits,
-        on_line=clock.line("replay"),
-        logs=logs,
-    )
-    before = environment.verdict
-    agrees = verdict.ok and (before is None or same(before, verdict))
-    clock.reporter.emit(Replayed(at=clock.now(), same=agrees, verdict=verdict))
-    return environment.model_copy(
-        update={
-            "reproducible": agrees,
-            "verdict": (before or verdict).model_copy(update={"repeatable": agrees}),
-            "seconds": environment.seconds.model_copy(update={"replay": round(clock.now() - began, 3)}),
-        }
-    )
-
-
-async def _lock(opened: OpenEnvironment, backend: Backend) -> tuple[Package, ...]:
-    recipe = opened.committed()
-    surroundings = Surroundings.of(opened.settings)
-    checkpoint = await opened.checkpoint(backend)
-    # The build waits for it: with the weight of a follower, leaders of other builds kept it waiting for seconds.
-    limits = replace(surroundings.limits, cpu_weight=LEADER_WEIGHT)
-    async with backend.fork(checkpoint, limits=limits) as sandbox:
-        return await read_lock(sandbox, lambda step: surroundings.command(step, recipe.base), recipe)
 
 
 def _message(result: RaceResult, found: Survey, count: int) -> str:
