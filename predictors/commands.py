@@ -61,7 +61,7 @@ def missing_command(command: str, evidence: str) -> Failure:
     return MissingCommand(command=name, evidence=evidence)
 
 
-def _program_or_file(name: str, evidence: str) -> Failure:
+def program_or_file(name: str, evidence: str) -> Failure:
     """The interpreter says the same of a program that cannot be run and of a file that cannot be opened."""
     program = name.rsplit("/", 1)[-1] if name.startswith(("/usr/bin/", "/bin/", "/usr/local/bin/")) else name
     if _PROGRAM.match(program) and not _FILE.search(program):
@@ -81,8 +81,9 @@ SIGNATURES = (
         "No such file or directory: ",
         OUTCOME + r"(?:[A-Za-z.]{1,60}: Could not run \S{1,60}: |"
         r"(?:FileNotFoundError|OSError|error|subprocess\.\w{1,40}|ERROR|Error): )"
-        r"(?:Could not run \S{1,60}: )?\[Errno 2\] No such file or directory: b?['\"](?P<name>[^'\"\s]{1,200})['\"]$",
-        _program_or_file,
+        r"(?:Could not run \S{1,60}: )?\[Errno 2\] No such file or directory: b?['\"](?P<name>[^'\"\s]{1,200})['\"]"
+        r"(?:: b?['\"][^'\"\s]{1,200}['\"])?$",
+        program_or_file,
         (
             "error: [Errno 2] No such file or directory: 'gcc'",
             MissingToolchain(language="c", program="gcc"),
@@ -90,6 +91,10 @@ SIGNATURES = (
         (
             "FileNotFoundError: [Errno 2] No such file or directory: 'convert'",
             MissingCommand(command="convert"),
+        ),
+        (
+            "FAILED t.py::test_a - FileNotFoundError: [Errno 2] No such file or directory: 'rsync': 'rsync'",
+            MissingCommand(command="rsync"),
         ),
         (
             "FlagsError: Could not run xslt-config: [Errno 2] No such file or directory: 'xslt-config'",
@@ -148,7 +153,7 @@ SIGNATURES = (
     ),
     signature(
         "xecutable not found",
-        r"(?:\w{1,40}: )?(?P<command>[a-z][\w.+-]{0,60}) executable not found\b(?! in \$PATH)",
+        r"(?:\w{1,40}: )?(?!the |an? |no |this )(?P<command>[a-z][\w.+-]{0,60}) executable not found\b(?! in \$PATH)",
         missing_command,
         ("proj executable not found. Please set the PROJ_DIR variable.", MissingCommand(command="proj")),
         near=("If the executable not found message shows, install it",),

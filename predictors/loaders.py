@@ -17,7 +17,7 @@ def _library(library: str, evidence: str) -> Failure | None:
 SIGNATURES = (
     signature(
         "annot open shared object file",
-        r"(?:\S{1,200}: error while loading shared libraries: |[^#`]{1,300} failed \(|"
+        r"(?:(?:\S{1,200}: )?error while loading shared libraries: |[^#`]{1,300} failed \(|"
         + RAISED
         + r"(?:libffi\S{0,9}: )?)"
         r"(?P<library>[^\s:'\"()#`]{1,200}\.so[\d.]{0,20}): cannot open shared object file",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from specbuild.failures import (
     DependenciesNotInstalled,
     Failure,
+    MissingLibrary,
     MissingModule,
     MissingProjectFile,
     StageFailed,
@@ -12,6 +15,7 @@ from specbuild.failures import (
     VersionOutOfRange,
     Weight,
 )
+from specbuild.predictors.phrases import LED
 from specbuild.predictors.signature import always, signature
 
 _CLASSES = {
@@ -80,6 +84,39 @@ def _gem(evidence: str, module: str = "", exact: str = "") -> Failure:
     return MissingModule(language="ruby", module=module or exact, evidence=evidence)
 
 
+def _extensions(names: str, evidence: str) -> tuple[Failure, ...]:
+    found = re.findall(r"\"(\w{1,40})\"", names)
+    return tuple(MissingModule(language="php", module=one, evidence=evidence) for one in found)
+
+
+def _php(name: str, evidence: str) -> Failure | None:
+    if name in {"file", "filename", "the", "this", "a", "that", "required"}:
+        return None
+    return MissingModule(language="php", module=name, evidence=evidence)
+
+
+def _bundler(required: str, evidence: str) -> Failure:
+    return VersionOutOfRange(
+        tool="bundler", required=required.removeprefix("= "), because="Gemfile.lock", evidence=evidence
+    )
+
+
+def _prerequisite(module: str, evidence: str) -> Failure:
+    """Makefile.PL goes on after it; what needs the module fails later."""
+    return MissingModule(language="perl", module=module, evidence=evidence, weight=Weight.SYMPTOM)
+
+
+def _perl_version(evidence: str, because: str = "", required: str = "", found: str = "") -> Failure:
+    if because:
+        return MissingModule(language="perl", module=because, evidence=evidence)
+    return VersionOutOfRange(tool="perl", required=required, found=found, evidence=evidence)
+
+
+def _gem_library(library: str, evidence: str, failed: str = "") -> Failure | None:
+    """A check that says no is a failure if the next lines give up."""
+    return MissingLibrary(library=library, when="link", evidence=evidence) if failed else None
+
+
 SIGNATURES = (
     signature(
         "ould not locate Gemfile",
@@ -98,7 +135,7 @@ SIGNATURES = (
     ),
     signature(
         "ould not find ",
-        r"Could not find (?:gem '(?P<module>[\w.-]{1,80})|(?P<exact>[\w-]{1,80}?)-\d[\w.]{0,30})(?:[^']{0,60}')? in "
+        r"Could not find (?:gems? '(?P<module>[\w.-]{1,80})|(?P<exact>[\w-]{1,80}?)-\d[\w.]{0,30})(?:[^']{0,300}'?)? in "
         r"(?:locally installed gems|rubygems|cached gems|any of the sources)",
         _gem,
         (
@@ -123,7 +160,7 @@ SIGNATURES = (
     signature(
         "missing from your system",
         r"(?:- )?[^\"'`#]{1,120} requires? (?:PHP extension )?ext-(?P<module>\w{1,40}) "
-        r".{1,30} missing from your system",
+        r".{1,60} missing from your system",
         always(MissingModule, language="php"),
         (
             "    - Root composer.json requires PHP extension ext-intl * but it is missing from your system. Install",
@@ -141,8 +178,8 @@ SIGNATURES = (
     ),
     signature(
         "does not satisfy that requirement",
-        r"(?:- )?(?P<because>\S{1,100}(?: composer\.json)?) requires php (?P<required>\S{1,40}(?: \|\| \S{1,20})?) "
-        r"(?:-> |but )your php version \((?P<found>[\w.+~-]{1,30})\) does not satisfy that requirement",
+        r"(?:- )?(?P<because>\S{1,100}(?: composer\.json)?) requires? php (?P<required>\S{1,40}(?: \|\|? ?\S{1,20}){0,3}) "
+        r"(?:-> |but )your (?:php|PHP) version \((?P<found>[\w.+~-]{1,30})\) does not satisfy that requirement",
         always(VersionOutOfRange, tool="php"),
         (
             "    - a/b requires php ^8.4 -> your php version (8.2.7) does not satisfy that requirement.",
@@ -195,6 +232,134 @@ SIGNATURES = (
             "Gem::Ext::BuildError: ERROR: Failed to build gem native extension.",
             StageFailed(stage="a gem's extension", weight=Weight.SYMPTOM),
         ),
+    ),
+    signature(
+        ("extension is not available", "extensions are not available"),
+        r"PHPUnit requires the .{1,200} extensions?, but the (?P<names>\"\w{1,40}\"(?:,? (?:and )?\"\w{1,40}\"){0,10}) "
+        r"extensions? (?:is|are) not available",
+        _extensions,
+        (
+            'PHPUnit requires the "dom", "json" extensions, but the "dom" extension is not available.',
+            MissingModule(language="php", module="dom"),
+        ),
+    ),
+    signature(
+        ("xtension is missing", "xtension is not loaded", "xtension is required", "xtension is not installed"),
+        LED + r"(?:[Tt]he )?[\"'`]?(?:PHP )?(?:ext-)?(?P<name>[a-z]\w{1,30})[\"'`]? (?:PHP )?extension "
+        r"is (?:missing|not loaded|required|not installed)",
+        _php,
+        (
+            "RuntimeException: The intl PHP extension is not loaded.",
+            MissingModule(language="php", module="intl"),
+        ),
+        near=("RuntimeException: The file extension is missing",),
+    ),
+    signature(
+        "requires Ruby version ",
+        r"(?:ERROR: {1,3})?(?P<because>[\w.-]{1,80}) requires Ruby version (?P<required>[<>=~!]{0,2} ?[\d.]{1,12}"
+        r"(?:, [<>=~!]{1,2} ?[\w.]{1,16})?)\. The current ruby version is (?P<found>[\d.]{1,12}\d)",
+        always(VersionOutOfRange, tool="ruby"),
+        (
+            "bundler requires Ruby version >= 2.6.0. The current ruby version is 2.5.0.",
+            VersionOutOfRange(tool="ruby", required=">= 2.6.0", found="2.5.0", because="bundler"),
+        ),
+    ),
+    signature(
+        ") required by your ",
+        r"(?:[^\s\"`]{0,200}:\d{1,6}:in )?(?:[`'][\w.# ]{1,80}': )?Could not find '?bundler'? "
+        r"\((?P<required>[^)]{1,40})\) required by your ",
+        _bundler,
+        (
+            "/u/dependency.rb:3:in `to_specs': Could not find 'bundler' (= 1.17.3) required by your /w/Gemfile.lock.",
+            VersionOutOfRange(tool="bundler", required="1.17.3", because="Gemfile.lock"),
+        ),
+    ),
+    signature(
+        "ould not find '",
+        r"(?:[^\s\"`]{0,200}:\d{1,6}:in )?(?:[`'][\w.# ]{1,80}': )?Could not find '(?P<module>[\w.-]{1,80})' "
+        r"\([^)]{1,60}\) among ",
+        always(MissingModule, language="ruby"),
+        (
+            "/u/dependency.rb:298:in `to_specs': Could not find 'rake' (>= 0) among 13 total gem(s) (Gem::LoadError)",
+            MissingModule(language="ruby", module="rake"),
+        ),
+    ),
+    signature(
+        ("ould not find compatible versions", "ould not find gem "),
+        r"Bundler could not find compatible versions for gem \"(?P<requirement>[\w.-]{1,80})\"",
+        always(UnsatisfiableResolution, tool="bundler"),
+        (
+            'Bundler could not find compatible versions for gem "httpi":',
+            UnsatisfiableResolution(tool="bundler", requirement="httpi"),
+        ),
+    ),
+    signature(
+        "ould not find a valid gem ",
+        r"(?:ERROR: {1,3})?Could not find a valid gem '(?P<requirement>[\w.-]{1,80})'",
+        always(UnsatisfiableResolution, tool="gem"),
+        (
+            "ERROR:  Could not find a valid gem 'bundler' (= 1.3.2) in any repository",
+            UnsatisfiableResolution(tool="gem", requirement="bundler"),
+        ),
+    ),
+    signature(
+        "rerequisite ",
+        r"(?:Warning: )?[Pp]rerequisite (?P<module>[A-Z]\w{0,40}(?:::\w{1,40}){0,6}) (?:v?[\d._]{1,16} )?not found",
+        _prerequisite,
+        (
+            "Warning: prerequisite Moo 2.0 not found.",
+            MissingModule(language="perl", module="Moo", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "Can't locate loadable object",
+        r"(?:.{0,80}: )?Can't locate loadable object for module (?P<module>[\w:]{1,100}) in @INC",
+        _perl,
+        (
+            "Can't locate loadable object for module DBD::SQLite in @INC (@INC contains: /etc/perl)",
+            MissingModule(language="perl", module="DBD::SQLite"),
+        ),
+    ),
+    signature(
+        ("Base class package ", "is not installed"),
+        r"Base class package \"(?P<module>\w{1,40}(?:::\w{1,40}){0,6})\" is empty",
+        _perl,
+        ('Base class package "Module::Build" is empty.', MissingModule(language="perl", module="Module::Build")),
+    ),
+    signature(
+        " is not installed",
+        r"(?:-> FAIL |[!] {1,3})?(?P<module>[A-Z]\w{0,40}::\w[\w:]{0,80}) (?:\([\d.]{1,12}\) )?is not installed",
+        _perl,
+        ("!  Test::Deep is not installed", MissingModule(language="perl", module="Test::Deep")),
+    ),
+    signature(
+        "required--this is only ",
+        r"(?:(?P<because>[A-Z][\w:]{1,80}) version \S{1,16} required|Perl v?(?P<required>[\d.]{1,12}) required)"
+        r"--this is only (?:version )?v?(?P<found>[\w.]{1,12}\w)",
+        _perl_version,
+        (
+            "Perl v5.38.0 required--this is only v5.36.0, stopped at a.pl line 1.",
+            VersionOutOfRange(tool="perl", required="5.38.0", found="5.36.0"),
+        ),
+        (
+            "Test::More version 1.3 required--this is only version 1.1 at t/a.t line 2.",
+            MissingModule(language="perl", module="Test::More"),
+        ),
+    ),
+    signature(
+        (") in -l", "missing library"),
+        r"checking for \w{1,60}\(\) in -l(?P<library>[\w.+-]{1,40})\.\.\. no$",
+        _gem_library,
+        (
+            "checking for magic_open() in -lmagic... no\n*** ERROR: missing library to compile this module",
+            MissingLibrary(library="magic", when="link"),
+        ),
+        (
+            "checking for f() in -la... no\nchecking for f() in -lb... yes\ncreating Makefile",
+            None,
+        ),
+        follow=r"(?P<failed>\*\*\* (?:ERROR: missing|extconf\.rb failed)|.{0,60}(?:is|are) (?:missing|required|not found))",
+        within=2,
     ),
 )
 """What Ruby's, PHP's and Perl's tools say."""

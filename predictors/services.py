@@ -295,7 +295,7 @@ SIGNATURES = (
             "ValueError: Command 'ldapadd' not found. Set the BIN environment variable to override slapdtest's",
             ServiceNeeded(service="ldap"),
         ),
-        near=("ValueError: Command 'frobnicate' not found. Set the TOOLS environment variable to override",),
+        near=("ValueError: No value found. Set the TOOLS environment variable to override",),
     ),
     signature(
         ("annot contact any KDC", "annot find KDC for"),

@@ -20,6 +20,7 @@ _WRAPPERS = re.compile(
     r"|npm (?:error|ERR!|warn|WARN) |gyp ERR! |prebuild-install warn \w{1,20} "
     r"|DEBUG (?=\S| )"  # uv, of what it builds
     r"|\[(?:ERROR|FATAL|WARNING|stderr)\] ?"  # maven, test runners
+    r"|[\w.-]{1,60}_test\.go:\d{1,6}: "  # go test
     r"|[\w.-]{1,40}[_-]\d{1,3} {1,12}\| |cargo:warning=|= note: |INTERNALERROR> ?"  # compose, cargo, pytest
     r"|-- (?=\S)|--(?= {2})"  # cmake
     r"){1,6}"

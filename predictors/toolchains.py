@@ -249,7 +249,7 @@ SIGNATURES = (
     ),
     signature(
         "UnsupportedClassVersionError",
-        r"(?:[\w. \"]{0,60}Exception: )?(?:java\.lang\.)?UnsupportedClassVersionError: "
+        r"(?:[\w. \"]{0,60}Exception: |Exception in thread \"[^\"]{1,60}\" |Caused by: )?(?:java\.lang\.)?UnsupportedClassVersionError: "
         r"\S{1,160} has been compiled by a more recent version of the Java "
         r"Runtime \(class file version (?P<version>\d{1,3})",
         _class_file,
