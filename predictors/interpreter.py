@@ -9,7 +9,10 @@ from specbuild.failures import (
     MissingBuildDependency,
     MissingLocale,
     MissingModule,
+    MissingProjectFile,
+    MissingTestExtra,
     ShadowedPackage,
+    UnsatisfiableResolution,
     VersionOutOfRange,
     Weight,
 )
@@ -82,6 +85,35 @@ def _binary_interface(found: str, evidence: str) -> Failure:
 
 def _namespace(evidence: str, namespace: str = "", name: str = "") -> Failure:
     return MissingModule(language="python", module=f"gi.repository.{namespace or name}", evidence=evidence)
+
+
+_NO_MODULES = frozenset({"it", "this", "the", "that", "module", "package", "library", "something", "a", "an", "name", "dependency"})
+_PLUGINS = {"xdist": "pytest-xdist", "anyio": "anyio", "hypothesis": "hypothesis", "syrupy": "syrupy"}
+
+
+def _distribution(evidence: str, first: str = "", second: str = "") -> Failure:
+    return MissingModule(language="python", module=first or second, evidence=evidence)
+
+
+def _plugin(module: str, evidence: str) -> Failure:
+    """Plugins of pytest are modules that are mostly called like their distributions."""
+    top = module.partition(".")[0]
+    known = _PLUGINS.get(top, top.replace("_", "-") if top.startswith("pytest_") else "")
+    if not known:
+        return MissingModule(language="python", module=module, evidence=evidence)
+    return MissingTestExtra(distribution=known, name=module, evidence=evidence)
+
+
+def _told_to_install(told: str, module: str, evidence: str) -> Failure:
+    weight = Weight.CAUSE if told in {"ImportError", "ModuleNotFoundError"} else Weight.SYMPTOM
+    return MissingModule(language="python", module=module.rstrip("."), evidence=evidence, weight=weight)
+
+
+def _imported(evidence: str, first: str = "", second: str = "", third: str = "") -> Failure | None:
+    module = first or second or third
+    if module.lower() in _NO_MODULES or module.endswith(".so"):
+        return None
+    return MissingModule(language="python", module=module, evidence=evidence)
 
 
 SIGNATURES = (
@@ -272,6 +304,111 @@ SIGNATURES = (
         (
             "SyntaxError: Missing parentheses in call to 'print'. Did you mean print(...)?",
             VersionOutOfRange(tool="python", required="<3", because="print"),
+        ),
+    ),
+    signature(
+        ("distribution was not found", "No package metadata was found", "PackageNotFoundError: "),
+        OUTCOME + r"(?:pkg_resources\.)?(?:DistributionNotFound: The '(?P<first>[A-Za-z][\w.-]{0,80})[^']{0,60}' distribution"
+        r" was not found|(?:importlib[._]metadata\.)?PackageNotFoundError: (?:No package metadata was found for )?"
+        r"['\"]?(?P<second>[A-Za-z][\w.-]{0,80})['\"]?$)",
+        _distribution,
+        (
+            "E   pkg_resources.DistributionNotFound: The 'zope.event>=5' distribution was not found and is required",
+            MissingModule(language="python", module="zope.event"),
+        ),
+        (
+            "importlib.metadata.PackageNotFoundError: No package metadata was found for black",
+            MissingModule(language="python", module="black"),
+        ),
+        ("importlib_metadata.PackageNotFoundError: tox", MissingModule(language="python", module="tox")),
+    ),
+    signature(
+        "VersionConflict: ",
+        OUTCOME + r"(?:pkg_resources\.)?(?:Contextual)?VersionConflict: \(.{1,200}, Requirement\.parse\('(?P<requirement>[^']{1,100})'\)",
+        always(UnsatisfiableResolution, tool="pkg_resources"),
+        (
+            "pkg_resources.VersionConflict: (idna 3.4 (/v/lib), Requirement.parse('idna<3'))",
+            UnsatisfiableResolution(tool="pkg_resources", requirement="idna<3"),
+        ),
+    ),
+    signature(
+        "rror importing plugin ",
+        OUTCOME + r"(?:ImportError: )?Error importing plugin \"(?P<module>\w[\w.]{0,80})\": ",
+        _plugin,
+        (
+            'ImportError: Error importing plugin "xdist.plugin": No module named \'xdist\'',
+            MissingTestExtra(distribution="pytest-xdist", name="xdist.plugin"),
+        ),
+        (
+            'ImportError: Error importing plugin "pytest_cov": No module named \'pytest_cov\'',
+            MissingTestExtra(distribution="pytest-cov", name="pytest_cov"),
+        ),
+    ),
+    signature(
+        ("issing optional dependency ", "issing dependency "),
+        OUTCOME + r"(?:[\w.]{1,100}: )(?:Unable to import required dependencies.{0,40}|Missing (?:optional |required )?dependency"
+        r" ['\"`](?P<module>[A-Za-z][\w.-]{0,60})['\"`])",
+        always(MissingModule, language="python"),
+        (
+            "ImportError: Missing optional dependency 'openpyxl'.  Use pip or conda to install openpyxl.",
+            MissingModule(language="python", module="openpyxl"),
+        ),
+    ),
+    signature(
+        "pip install ",
+        OUTCOME + r"(?P<told>ImportError|ModuleNotFoundError|[\w.]{0,100}?(?:Error|Exception|NotInstalled|Missing\w{0,20})): .{0,200}?"
+        r"\bpip3? install (?:-U |--upgrade )?[\"'`]?(?P<module>[A-Za-z][\w.-]{0,60})",
+        _told_to_install,
+        (
+            "ImportError: Plotting wants more. Install it with `pip install matplotlib`.",
+            MissingModule(language="python", module="matplotlib"),
+        ),
+        (
+            "RuntimeError: To use this, pip install h2",
+            MissingModule(language="python", module="h2", weight=Weight.SYMPTOM),
+        ),
+        near=("ImportError: cannot load the module; try pip install .",),
+    ),
+    signature(
+        ("ImportError: ", "ModuleNotFoundError: "),
+        OUTCOME + r"(?:ImportError|ModuleNotFoundError): (?:(?:[Tt]he |[Pp]ackage |[Mm]odule ){0,2}['\"`]?(?P<first>[A-Za-z]\w[\w.-]{0,40}?)['\"`]? "
+        r"(?:package |module |library )?(?:is not installed|is required|must be installed|needs to be installed|not installed"
+        r"|not found|is missing|could not be imported)|(?:[Pp]lease|[Yy]ou (?:must|need to)|[Mm]ust) install "
+        r"(?:the )?['\"`]?(?P<second>[A-Za-z]\w[\w.-]{0,40}?)['\"`]?(?: package| library| module|[.,; ]|$)"
+        r"|.{1,80} requires (?:the )?['\"`]?(?P<third>[A-Za-z]\w[\w.-]{0,40}?)['\"`]?(?: package| library| module)?(?: to be installed|\.?$))",
+        _imported,
+        ("ImportError: lxml is required for this", MissingModule(language="python", module="lxml")),
+        ("E   ImportError: Please install pandas to use it", MissingModule(language="python", module="pandas")),
+        ("ImportError: read_html requires the html5lib package.", MissingModule(language="python", module="html5lib")),
+        near=("ImportError: the module is required", "ImportError: Something is missing"),
+    ),
+    signature(
+        "an't open file '",
+        r"(?:\S{0,200})python[\d.]{0,5}: can't open file '(?P<path>[^']{1,200})': \[Errno 2\]",
+        always(MissingProjectFile, tool="python"),
+        (
+            "python: can't open file 'manage.py': [Errno 2] No such file or directory",
+            MissingProjectFile(path="manage.py", tool="python"),
+        ),
+    ),
+    signature(
+        "TypeError: unsupported operand type(s) for |",
+        OUTCOME + r"TypeError: unsupported operand type\(s\) for \|: '(?:type|NoneType|types\.GenericAlias|_\w{1,30}|ABCMeta|"
+        r"EnumMeta|ModelMetaclass)' and '(?:type|NoneType|types\.GenericAlias|_\w{1,30}|ABCMeta)'",
+        always(VersionOutOfRange, tool="python", required=">=3.10", because="X | Y in annotations"),
+        (
+            "TypeError: unsupported operand type(s) for |: 'type' and 'NoneType'",
+            VersionOutOfRange(tool="python", required=">=3.10", because="X | Y in annotations"),
+        ),
+        near=("TypeError: unsupported operand type(s) for |: 'int' and 'str'",),
+    ),
+    signature(
+        "object is not subscriptable",
+        OUTCOME + r"TypeError: 'type' object is not subscriptable",
+        always(VersionOutOfRange, tool="python", required=">=3.9", because="list[X]", weight=Weight.SYMPTOM),
+        (
+            "TypeError: 'type' object is not subscriptable",
+            VersionOutOfRange(tool="python", required=">=3.9", because="list[X]", weight=Weight.SYMPTOM),
         ),
     ),
 )

@@ -18,7 +18,8 @@ from specbuild.failures import (
 from specbuild.predictors.phrases import LED
 from specbuild.predictors.signature import always, signature
 
-_UNREACHED = ("resolution", "not known", "unknown host", "refused", "timed out", "unreachable", "reset")
+_GOAL = r"(?:(?:Failed to execute goal |Non-resolvable |Unresolveable |Plugin |Caused by: ).{0,900}?: )?"
+"""Maven tells in one line what it did and why that failed."""
 
 
 def _host(url: str) -> str:
@@ -95,7 +96,7 @@ SIGNATURES = (
     ),
     signature(
         "ould not transfer artifact ",
-        LED + r"Could not transfer artifact (?P<subject>\S{1,120}) from/to \S{1,40} "
+        _GOAL + r"Could not transfer artifact (?P<subject>\S{1,120}) from/to \S{1,40} "
         r"\((?P<url>https?://[^\s)]{1,160})\): (?P<why>.{1,300})",
         _transfer,
         (
@@ -110,7 +111,7 @@ SIGNATURES = (
     ),
     signature(
         ("ould not find artifact ", "ailure to find "),
-        LED + r"(?:Could not find artifact|Failure to find) (?P<requirement>[\w.:${}-]{3,120})(?: in|$)",
+        _GOAL + r"(?:Could not find artifact|Failure to find) (?P<requirement>[\w.:${}-]{3,120})(?: in|$)",
         _artifact,
         (
             "[ERROR]     Non-resolvable parent POM for a:d:1: Could not find artifact a:parent:pom:1 in central",

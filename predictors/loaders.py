@@ -14,6 +14,20 @@ def _library(library: str, evidence: str) -> Failure | None:
     return MissingLibrary(library=library, when="load", evidence=evidence)
 
 
+_KINDS = frozenset({"the", "static", "shared", "dynamic", "native", "required", "system", "c", "standard", "this", "a"})
+
+
+def _named_library(evidence: str, first: str = "", second: str = "", third: str = "") -> Failure | None:
+    name = first or second or third
+    if name.lower() in _KINDS or evidence.startswith(("configure", "WARNING")):
+        return None
+    return _library(name.lower() if name.isupper() else name, evidence)
+
+
+def _jvm_library(evidence: str, first: str = "", second: str = "") -> Failure:
+    return MissingLibrary(library=first or second, when="load", evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "annot open shared object file",
@@ -100,6 +114,40 @@ SIGNATURES = (
         (
             "ImportError: /v/_x.so: undefined symbol: _ZN2xyz",
             MissingLibrary(library="/v/_x.so", when="load", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        ("ould not find the ", "not find library ", "nable to locate ", "not found", "not installed", "nable to load ",
+         "ould not load ", "ailed to load ", "not find lib"),
+        RAISED + r"(?:(?:[Cc]ould not|[Cc]annot|[Uu]nable to|[Ff]ailed to) (?:find|load|locate|open) (?:the )?(?:shared |native |C )?"
+        r"(?:(?P<first>[A-Za-z][\w+-]{1,40})(?: shared| native)? library|library:? ['\"`]?(?P<second>[A-Za-z][\w.+-]{1,60}?)['\"`]?(?:[ .:;,]|$))"
+        r"|(?P<third>[a-z][\w+-]{1,40}) (?:shared |native |C )?library (?:was |is |could )?not (?:be )?(?:found|installed|loaded))",
+        _named_library,
+        (
+            'x.ImproperlyConfigured: Could not find the GDAL library (tried "gdal", "GDAL"). Is GDAL installed?',
+            MissingLibrary(library="gdal", when="load"),
+        ),
+        ("OSError: sndfile library not found", MissingLibrary(library="sndfile", when="load")),
+        ("RuntimeError: Unable to load library 'enchant-2'", MissingLibrary(library="enchant-2", when="load")),
+        near=("RuntimeError: could not find the static library", "configure: WARNING: z library not found"),
+    ),
+    signature(
+        "rror loading shared library ",
+        r"(?:\S{1,200}: )?Error loading shared library (?P<library>[^\s:]{1,120}\.so[\d.]{0,20}): ",
+        always(MissingLibrary, when="load"),
+        (
+            "Error loading shared library libstdc++.so.6: No such file or directory (needed by /w/a)",
+            MissingLibrary(library="libstdc++.so.6", when="load"),
+        ),
+    ),
+    signature(
+        ("in java.library.path", "UnsatisfiedLinkError: "),
+        RAISED + r"(?:java\.lang\.)?(?:UnsatisfiedLinkError: )?(?:[Nn]o (?P<first>[\w.-]{1,60}) in java\.library\.path"
+        r"|Unable to load library '(?P<second>[\w.-]{1,60})')",
+        _jvm_library,
+        (
+            "java.lang.UnsatisfiedLinkError: no hyperic in java.library.path: /usr/lib",
+            MissingLibrary(library="hyperic", when="load"),
         ),
     ),
 )

@@ -13,6 +13,7 @@ from specbuild.failures import (
     UnsatisfiableResolution,
     VersionOutOfRange,
     Weight,
+    WrongArchitecture,
 )
 from specbuild.predictors.phrases import LED
 from specbuild.predictors.signature import always, signature
@@ -43,6 +44,26 @@ def _pnpm_lock(evidence: str, code: str = "") -> Failure:
 
 def _browser(browser: str, evidence: str) -> Failure:
     return MissingBrowser(browser=browser.lower(), evidence=evidence)
+
+
+def _pnpm_engine(evidence: str, required: str = "") -> Failure:
+    return VersionOutOfRange(tool="node", required=required, evidence=evidence)
+
+
+def _platform(evidence: str, subject: str = "") -> Failure:
+    return WrongArchitecture(subject=subject, evidence=evidence)
+
+
+def _typed(module: str, evidence: str) -> Failure | None:
+    if module.startswith((".", "/")):
+        return None
+    bare = "type definition" in evidence
+    return MissingModule(language="node", module=f"@types/{module}" if bare else module, evidence=evidence)
+
+
+def _resolved(evidence: str, first: str = "", second: str = "") -> Failure | None:
+    module = first or second
+    return None if module.startswith(("@/", "~", "/")) else _required(module, evidence)
 
 
 SIGNATURES = (
@@ -193,6 +214,95 @@ SIGNATURES = (
         always(VersionOutOfRange, tool="node"),
         ("SyntaxError: Unexpected token '??='", VersionOutOfRange(tool="node", because="??=")),
         near=("SyntaxError: Unexpected token < in JSON at position 0",),
+    ),
+    signature(
+        "PNPM_UNSUPPORTED_ENGINE",
+        r"ERR_PNPM_UNSUPPORTED_ENGINE ",
+        _pnpm_engine,
+        (
+            ' ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment (bad pnpm and/or Node.js version)\n\nYour Node '
+            'version is incompatible with "/w".\n\nExpected version: >=20\nGot: v18.19.0',
+            VersionOutOfRange(tool="node", required=">=20"),
+        ),
+        follow=r"Expected version: (?P<required>.{1,60})",
+        within=6,
+    ),
+    signature(
+        "EBADPLATFORM",
+        r"(?:notsup |code )?.{0,20}EBADPLATFORM$",
+        _platform,
+        (
+            "npm ERR! code EBADPLATFORM\nnpm ERR! notsup Unsupported platform for fsevents@2.3.2: wanted x",
+            WrongArchitecture(subject="fsevents@2.3.2"),
+        ),
+        follow=r"notsup Unsupported platform for (?P<subject>\S{1,100}): wanted",
+    ),
+    signature(
+        (" not found.", "not found"),
+        r"(?:[\w● ]{0,40}: )?(?:Preset|Plugin) (?P<module>[@\w./-]{1,100}) not found\.?$",
+        _required,
+        ("Preset ts-jest not found.", MissingModule(language="node", module="ts-jest")),
+    ),
+    signature(
+        ("annot find type definition file", "annot find module", "ould not find plugin"),
+        r"(?:\S{1,200}\(\d{1,6},\d{1,6}\): |\S{1,200}:\d{1,6}:\d{1,6} - )?error TS(?:2307|2688|7016): "
+        r"Cannot find (?:module|type definition file for) '(?P<module>[^'\s]{1,120})'",
+        _typed,
+        (
+            "src/a.ts(3,20): error TS2307: Cannot find module 'express' or its corresponding type declarations.",
+            MissingModule(language="node", module="express"),
+        ),
+        (
+            "error TS2688: Cannot find type definition file for 'node'.",
+            MissingModule(language="node", module="@types/node"),
+        ),
+    ),
+    signature(
+        ("ailed to resolve import ", "an't resolve '"),
+        r"(?:(?:Module not found: )?(?:[\w ]{0,40}Error|error): )?(?:\[[\w:-]{1,40}\] )?(?:Failed to resolve import \"(?P<first>[^\"\s.][^\"\s]{0,120})\" from"
+        r"|Can't resolve '(?P<second>[^'\s.][^'\s]{0,120})' in)",
+        _resolved,
+        (
+            "Module not found: Error: Can't resolve 'react' in '/w/src'",
+            MissingModule(language="node", module="react"),
+        ),
+        (
+            'Error: Failed to resolve import "vue" from "src/a.ts". Does the file exist?',
+            MissingModule(language="node", module="vue"),
+        ),
+    ),
+    signature(
+        ("ouldn't find a package.json", "ould not read package.json", "No package.json", "o package.json found"),
+        r"(?:error |ERR_PNPM_NO_PKG_MANIFEST {1,2}|enoent |Error: )?(?:Couldn't find a package\.json|Could not read package\.json|"
+        r"No package\.json (?:\(or .{1,60}\) )?(?:was )?found)",
+        always(NotInstallable, tool="npm", problem="no-manifest"),
+        (
+            'error Couldn\'t find a package.json file in "/w"',
+            NotInstallable(tool="npm", problem="no-manifest"),
+        ),
+        (
+            "npm error enoent Could not read package.json: Error: ENOENT: no such file or directory",
+            NotInstallable(tool="npm", problem="no-manifest"),
+        ),
+    ),
+    signature(
+        ("the packageManager field", '"packageManager": "'),
+        r"(?:error |Usage Error: )?(?:This project is configured to use|This project's package\.json defines \"packageManager\": \")"
+        r" ?(?P<tool>yarn|pnpm|npm)@?(?P<required>[\d.]{0,12})",
+        VersionOutOfRange,
+        (
+            'error This project\'s package.json defines "packageManager": "yarn@3.2.1". However the current global',
+            VersionOutOfRange(tool="yarn", required="3.2.1"),
+        ),
+    ),
+    signature(
+        "different Node.js version",
+        r"was compiled against a different Node\.js version using",
+        always(VersionOutOfRange, tool="node", because="NODE_MODULE_VERSION"),
+        (
+            "was compiled against a different Node.js version using",
+            VersionOutOfRange(tool="node", because="NODE_MODULE_VERSION"),
+        ),
     ),
 )
 """What Node's tools say."""

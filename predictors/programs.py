@@ -212,7 +212,7 @@ SIGNATURES = (
             "RuntimeError: ffmpeg could not be found on the system; please install it",
             MissingCommand(command="ffmpeg", weight=Weight.SYMPTOM),
         ),
-        near=("KeyError: 'a' not found", "ImportError: pandas is not installed"),
+        near=("KeyError: 'a' not found", "ValueError: the file is not installed"),
     ),
     signature(
         "nstalled",

@@ -178,7 +178,7 @@ SIGNATURES = (
     ),
     signature(
         "does not satisfy that requirement",
-        r"(?:- )?(?P<because>\S{1,100}(?: composer\.json)?) requires? php (?P<required>\S{1,40}(?: \|\|? ?\S{1,20}){0,3}) "
+        r"(?:- )?(?P<because>\S{1,100}(?: \S{1,60})?) requires? php (?P<required>\S{1,40}(?: \|\|? ?\S{1,20}){0,3}) "
         r"(?:-> |but )your (?:php|PHP) version \((?P<found>[\w.+~-]{1,30})\) does not satisfy that requirement",
         always(VersionOutOfRange, tool="php"),
         (

@@ -1,0 +1,125 @@
+"""Environment variables that must be set, as frameworks and plain code ask for them."""
+
+from __future__ import annotations
+
+from specbuild.failures import Failure, SettingNeeded, Weight
+from specbuild.predictors.phrases import OUTCOME, RAISED
+from specbuild.predictors.signature import signature
+
+_VARIABLE = r"[\"'`‘“]?\$?\{?(?P<variable>[A-Z][A-Z0-9_]{2,60})\}?[\"'`’”]?"
+_KNOWN = frozenset({"PATH", "HOME", "ERROR", "FATAL", "WARNING", "INFO", "THE", "NOT", "GET", "POST", "PUT", "HEAD"})
+
+
+def _setting(variable: str, evidence: str) -> Failure | None:
+    return None if variable in _KNOWN else SettingNeeded(variable=variable, evidence=evidence)
+
+
+def _either(evidence: str, variable: str = "", second: str = "") -> Failure | None:
+    return _maybe(variable or second, evidence)
+
+
+def _maybe(variable: str, evidence: str) -> Failure | None:
+    """Of messages that tests may provoke on purpose."""
+    if variable in _KNOWN:
+        return None
+    return SettingNeeded(variable=variable, evidence=evidence, weight=Weight.SYMPTOM)
+
+
+SIGNATURES = (
+    signature(
+        "not defined at compile time",
+        r"error: environment variable `(?P<variable>[A-Z][A-Z0-9_]{2,60})` not defined at compile time",
+        _setting,
+        (
+            "error: environment variable `BUILD_ID` not defined at compile time",
+            SettingNeeded(variable="BUILD_ID"),
+        ),
+    ),
+    signature(
+        "setting must not be empty",
+        OUTCOME + r"(?:[\w.]{1,80}\.)?ImproperlyConfigured: The (?P<variable>[A-Z][A-Z0-9_]{2,60}) setting must not",
+        _setting,
+        (
+            "django.core.exceptions.ImproperlyConfigured: The SECRET_KEY setting must not be empty.",
+            SettingNeeded(variable="SECRET_KEY"),
+        ),
+    ),
+    signature(
+        "not found. Declare it as ",
+        OUTCOME + r"(?:decouple\.)?UndefinedValueError: (?P<variable>[A-Z][A-Z0-9_]{2,60}) not found\. Declare it as",
+        _setting,
+        (
+            "decouple.UndefinedValueError: SECRET_KEY not found. Declare it as envvar or define a default value.",
+            SettingNeeded(variable="SECRET_KEY"),
+        ),
+    ),
+    signature(
+        "nvironment variable",
+        OUTCOME + rf"(?:[\w.]{{1,80}}(?:Error|Exception|Configured): ){{1,2}}Set the {_VARIABLE} environment variable",
+        _setting,
+        (
+            "django.core.exceptions.ImproperlyConfigured: Set the DATABASE_URL environment variable",
+            SettingNeeded(variable="DATABASE_URL"),
+        ),
+        near=("Set the COLOR environment variable to your taste, error or not",),
+    ),
+    signature(
+        "nvironment variable",
+        r"(?:(?:error|panic|fatal|Error|ERROR): |[\w.:]{1,80}(?:Error|Exception|NotFound\w{0,20}|Invalid): )"
+        r"(?:[\w.-]{1,30}: )?(?:(?:[Mm]issing |[Rr]equired |[Tt]he |[Uu]ndefined ){0,2}"
+        rf"[Ee]nv(?:ironment)?[ -]?var(?:iable)?s?(?: not found| not set)?:? {_VARIABLE}(?:$|[ .,;])"
+        rf"|{_VARIABLE.replace('?P<variable>', '?P<second>')} env(?:ironment)? ?var(?:iable)? (?:is |was |must be )?"
+        r"(?:not set|not found|required|missing|unset|undefined|set))",
+        _either,
+        (
+            'environs.EnvError: Environment variable "API_URL" not set',
+            SettingNeeded(variable="API_URL", weight=Weight.SYMPTOM),
+        ),
+        (
+            "Error: Missing required environment variable: STRIPE_KEY",
+            SettingNeeded(variable="STRIPE_KEY", weight=Weight.SYMPTOM),
+        ),
+        (
+            "panic: env: required environment variable \"APP_PORT\" is not set",
+            SettingNeeded(variable="APP_PORT", weight=Weight.SYMPTOM),
+        ),
+        near=("Error: the environment variable was read",),
+    ),
+    signature(
+        "must be set",
+        r"(?:error: |thread '[^']{1,60}' panicked at )?(?:set )?`?(?P<variable>[A-Z][A-Z0-9_]{2,60})`? must be set"
+        r"(?: to use|: NotPresent|$)",
+        _setting,
+        (
+            "error: `DATABASE_URL` must be set to use query macros",
+            SettingNeeded(variable="DATABASE_URL"),
+        ),
+        ("DATABASE_URL must be set: NotPresent", SettingNeeded(variable="DATABASE_URL")),
+    ),
+    signature(
+        "key not found: ",
+        r"(?:[^\s\"`]{0,200}:\d{1,6}:in )?(?:[`'][\w.#: ]{1,80}': )?(?:KeyError: )?key not found: "
+        r"\"(?P<variable>[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40})\"",
+        _setting,
+        (
+            "/w/config.rb:3:in `fetch': key not found: \"DATABASE_URL\" (KeyError)",
+            SettingNeeded(variable="DATABASE_URL"),
+        ),
+    ),
+    signature(
+        "not resolve placeholder",
+        RAISED + r"Could not resolve placeholder '(?P<variable>[A-Z][A-Z0-9_]{2,60})'",
+        _setting,
+        (
+            "java.lang.IllegalArgumentException: Could not resolve placeholder 'DB_URL' in value \"${DB_URL}\"",
+            SettingNeeded(variable="DB_URL"),
+        ),
+    ),
+    signature(
+        "missing value",
+        r"(?:\d{4}/\d\d/\d\d [\d:]{8} )?(?:panic: )?required key (?P<variable>[A-Z][A-Z0-9_]{2,60}) missing value",
+        _setting,
+        ("panic: required key APP_PORT missing value", SettingNeeded(variable="APP_PORT")),
+    ),
+)
+"""Settings that come from the environment."""
