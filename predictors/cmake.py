@@ -6,7 +6,9 @@ from specbuild.failures import (
     Failure,
     MissingCMakePackage,
     MissingCommand,
+    MissingDevelopmentFiles,
     MissingPkgConfig,
+    MissingProjectFile,
     UnreachableSource,
     VersionOutOfRange,
     Weight,
@@ -20,6 +22,25 @@ def _required(evidence: str, module: str = "", requirement: str = "") -> Failure
 
 def _considered(package: str, evidence: str) -> Failure:
     return MissingCMakePackage(package=package, evidence=evidence, weight=Weight.SYMPTOM)
+
+
+_TOOLS = {"PkgConfig": "pkg-config", "Git": "git", "Doxygen": "doxygen", "BISON": "bison", "FLEX": "flex", "Perl": "perl"}
+"""Modules of CMake that look for a program."""
+
+
+def _not_found(package: str, evidence: str, went_on: str = "") -> Failure:
+    """CMake says it of everything; with dashes before it, it went on, and a later line may still want the package."""
+    weight = Weight.SYMPTOM if went_on else Weight.CAUSE
+    if program := _TOOLS.get(package):
+        return MissingCommand(command=program, evidence=evidence, weight=weight)
+    return MissingCMakePackage(package=package, evidence=evidence, weight=weight)
+
+
+def _wanted(evidence: str, name: str = "", second: str = "") -> Failure | None:
+    found = name or second
+    if found.lower() in {"the", "a", "any", "file", "required", "package", "library", "suitable"}:
+        return None
+    return MissingDevelopmentFiles(name=found.lower(), evidence=evidence, weight=Weight.SYMPTOM)
 
 
 SIGNATURES = (
@@ -41,9 +62,13 @@ SIGNATURES = (
     ),
     signature(
         "Could NOT find ",
-        r"Could NOT find (?P<package>\w[\w.+-]{0,80})[ ,].{0,400}\(missing: ",
-        MissingCMakePackage,
+        r"(?P<went_on>-- )?Could NOT find (?P<package>\w[\w.+-]{0,80})[ ,].{0,400}\(missing: ",
+        _not_found,
         ("  Could NOT find ZLIB (missing: ZLIB_LIBRARY ZLIB_INCLUDE_DIR)", MissingCMakePackage(package="ZLIB")),
+        (
+            "-- Could NOT find ZLIB (missing: ZLIB_LIBRARY ZLIB_INCLUDE_DIR)",
+            MissingCMakePackage(package="ZLIB", weight=Weight.SYMPTOM),
+        ),
         near=("-- Could NOT find Doxygen, documentation will not be built",),
     ),
     signature(
@@ -118,6 +143,43 @@ SIGNATURES = (
             MissingPkgConfig(module="gtk4", requirement=">=4.2"),
         ),
         follow=r"- (?P<module>[\w.+-]{1,80})(?P<requirement>[<>=]{1,2}[\w.]{1,20})?$",
+    ),
+    signature(
+        ("ould not find", "annot find", "not found", "s required", "nable to find"),
+        r"(?:CMake Error: |CMake Error at \S{1,200} \(message\): )?(?:(?:Could not|Cannot|Can't|Unable to) find (?:the )?"
+        r"(?P<name>[A-Za-z][\w+-]{1,30})(?: library| headers?| development files| package)?[,.;!:] (?:[Pp]lease |[Yy]ou |[Mm]ake |[Tt]ry |[Ii]nstall |[Ss]et )"
+        r"|(?P<second>[A-Za-z][\w+-]{1,30})(?: library| headers?| package)? (?:was |is )?(?:not found|required)[,.;!:] (?:[Pp]lease |[Yy]ou |[Mm]ake |[Ii]nstall ))",
+        _wanted,
+        (
+            "CMake Error at CMakeLists.txt:30 (message):\n  Could not find libuv, please install libuv1-dev",
+            MissingDevelopmentFiles(name="libuv", weight=Weight.SYMPTOM),
+        ),
+        ("  OpenSSL not found! Please install it.", MissingDevelopmentFiles(name="openssl", weight=Weight.SYMPTOM)),
+        near=("Could not find the file, please check.",),
+    ),
+    signature(
+        "No CMAKE_",
+        r"(?:CMake Error: )?No CMAKE_(?:ASM(?:_NASM)?)_COMPILER could be found",
+        always(MissingCommand, command="nasm"),
+        ("  No CMAKE_ASM_NASM_COMPILER could be found.", MissingCommand(command="nasm")),
+    ),
+    signature(
+        "does not appear to contain CMakeLists.txt",
+        r"CMake Error: The source directory \"[^\"]{1,200}\" does not appear to contain CMakeLists\.txt",
+        always(MissingProjectFile, path="CMakeLists.txt", tool="cmake"),
+        (
+            'CMake Error: The source directory "/w" does not appear to contain CMakeLists.txt.',
+            MissingProjectFile(path="CMakeLists.txt", tool="cmake"),
+        ),
+    ),
+    signature(
+        "not find a configuration file for package",
+        r"Could not find a configuration file for package \"(?P<package>[^\s\"]{1,100})\" that is$",
+        MissingCMakePackage,
+        (
+            '  Could not find a configuration file for package "Eigen3" that is\n  compatible with requested version "3.4".',
+            MissingCMakePackage(package="Eigen3"),
+        ),
     ),
 )
 """What CMake says."""

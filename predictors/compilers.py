@@ -55,6 +55,22 @@ def _base_name(header: str, evidence: str) -> Failure:
     return MissingHeader(header=header.rsplit("/", 1)[-1], evidence=evidence)
 
 
+def _newer(standard: str, evidence: str) -> Failure:
+    return UnfitCompiler(compiler="c++", direction="too-new", standard=standard.lower(), evidence=evidence)
+
+
+def _common(standard: str, evidence: str) -> Failure:
+    """Since GCC 10 a variable is defined in one file only."""
+    del standard
+    return UnfitCompiler(
+        compiler="cc", direction="too-new", standard="-fno-common", evidence=evidence, weight=Weight.SYMPTOM
+    )
+
+
+def _quoted_subject(subject: str, evidence: str) -> Failure:
+    return WrongArchitecture(subject=subject.strip('"'), evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "No such file or directory",
@@ -192,7 +208,7 @@ SIGNATURES = (
     ),
     signature(
         " error: ",
-        _WHERE + r"error: [^\[]{1,300}\[-W(?P<standard>[a-z-]{1,60})\]$",
+        _WHERE + r"error: [^\[]{1,300}\[-W(?:error=)?(?P<standard>[a-z][a-z0-9+-]{1,60})=?\]$",
         always(UnfitCompiler, compiler="cc", direction="too-new"),
         (
             "a.c:3:5: error: implicit declaration of function ‘f’ [-Wimplicit-function-declaration]",
@@ -269,7 +285,7 @@ SIGNATURES = (
     ),
     signature(
         "compiler identification is unknown",
-        r"The (?P<language>C|CXX|Fortran) compiler identification is unknown",
+        r"(?:-- )?The (?P<language>C|CXX|Fortran) compiler identification is unknown",
         _toolchain,
         ("-- The CXX compiler identification is unknown", MissingToolchain(language="c++")),
     ),
@@ -280,6 +296,76 @@ SIGNATURES = (
         (
             "error: linking with `cc` failed: exit status: 1",
             CompilerFailed(compiler="cc", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "invalid value '",
+        r"(?:\S{0,40}: )?error: invalid value '(?P<standard>[^'\s]{1,40})' in '-std=",
+        always(UnfitCompiler, compiler="clang", direction="too-old"),
+        (
+            "error: invalid value 'c++23' in '-std=c++23'",
+            UnfitCompiler(compiler="clang", direction="too-old", standard="c++23"),
+        ),
+    ),
+    signature(
+        ("oes not allow dynamic exception specifications", "oes not allow ‘register’", "oes not allow 'register'"),
+        _WHERE + r"error: ISO (?P<standard>C\+\+\d\d) does not allow ",
+        _newer,
+        (
+            "a.h:3:5: error: ISO C++17 does not allow dynamic exception specifications",
+            UnfitCompiler(compiler="c++", direction="too-new", standard="c++17"),
+        ),
+    ),
+    signature(
+        "multiple definition of `",
+        r"(?:\S{0,200}ld(?:\.\w{1,8})?: )?\S{0,300}: multiple definition of [`'](?P<standard>\w{1,80})'",
+        _common,
+        (
+            "/usr/bin/ld: b.o:(.bss+0x0): multiple definition of `verbose'; a.o:(.bss+0x0): first defined here",
+            UnfitCompiler(compiler="cc", direction="too-new", standard="-fno-common", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "Type mismatch between actual argument",
+        r"(?:Error: )?Type mismatch between actual argument at ",
+        always(UnfitCompiler, compiler="gfortran", direction="too-new", standard="argument-mismatch"),
+        (
+            "Error: Type mismatch between actual argument at (1) and actual argument at (2) (REAL(4)/INTEGER(4)).",
+            UnfitCompiler(compiler="gfortran", direction="too-new", standard="argument-mismatch"),
+        ),
+    ),
+    signature(
+        ("has not been declared", "does not name a type", "is not a member of ‘std’", "is not a member of 'std'"),
+        _WHERE + r"error: [‘'](?:std::)?(?P<standard>u?int(?:8|16|32|64|ptr)_t|numeric_limits|string_view|optional|function|array"
+        r"|unique_ptr|sort|exchange)[’'] (?:has not been declared|does not name a type|is not a member of)",
+        always(UnfitCompiler, compiler="c++", direction="too-new", weight=Weight.SYMPTOM),
+        (
+            "a.h:9:5: error: ‘uint32_t’ does not name a type",
+            UnfitCompiler(compiler="c++", direction="too-new", standard="uint32_t", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        ("nsupported architecture", "nsupported platform", "nsupported GOOS/GOARCH", "nknown architecture", "not supported on this"),
+        r"(?:" + _WHERE + r"error: #error \"?|(?:go: |\w{1,40}Error: |[Ee]rror: ))(?:.{0,40}? )?[Uu]n(?:supported|known) "
+        r"(?:architecture|platform|GOOS/GOARCH pair)[: ]{0,2}(?P<subject>[\w/.-]{0,40})",
+        WrongArchitecture,
+        ("go: unsupported GOOS/GOARCH pair linux/foo", WrongArchitecture(subject="linux/foo")),
+        ("a.h:3:2: error: #error Unsupported architecture", WrongArchitecture(subject="")),
+        near=("warning: unsupported platform for x",),
+    ),
+    signature(
+        "xec format error",
+        r"(?:[\w/.-]{1,60}: )?(?:fork/)?exec:? (?P<subject>\"?/?[^\s:\"]{1,200}\"?):? exec format error",
+        _quoted_subject,
+        ("fork/exec /w/tool: exec format error", WrongArchitecture(subject="/w/tool")),
+    ),
+    signature(
+        "ailed with exit ",
+        r"error: command '?(?P<compiler>[^'\s]{0,60}(?:gcc|g\+\+|cc|clang|c\+\+|gfortran))' failed with exit (?:status|code) [2-9]",
+        always(CompilerFailed, weight=Weight.SYMPTOM),
+        (
+            "error: command 'gcc' failed with exit status 4",
+            CompilerFailed(compiler="gcc", weight=Weight.SYMPTOM),
         ),
     ),
 )

@@ -49,6 +49,15 @@ def _loaded_while_building(library: str, evidence: str) -> Failure | None:
     return MissingLibrary(library=library, when="link", evidence=evidence)
 
 
+def _no_package(module: str, evidence: str, went_on: str = "") -> Failure:
+    """CMake passes on with dashes what pkg-config says, of optional modules too."""
+    return MissingPkgConfig(module=module, evidence=evidence, weight=Weight.SYMPTOM if went_on else Weight.CAUSE)
+
+
+def _macro(evidence: str, macro: str = "", second: str = "") -> Failure:
+    return MissingMacro(macro=macro or second, evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "was not found in the pkg-config search path",
@@ -58,10 +67,11 @@ SIGNATURES = (
     ),
     signature(
         ("', required by '", "No package '"),
-        r"(?:Package|No package) '(?P<module>[^\s']{1,100})'(?:, required by '[^']{1,100}', not)? found$",
-        MissingPkgConfig,
+        r"(?P<went_on>-- {0,4})?(?:Package|No package) '(?P<module>[^\s']{1,100})'(?:, required by '[^']{1,100}', not)? found$",
+        _no_package,
         ("Package 'zlib', required by 'virtual:world', not found", MissingPkgConfig(module="zlib")),
-        ("--   No package 'gtk+-3.0' found", MissingPkgConfig(module="gtk+-3.0")),
+        ("--   No package 'gtk+-3.0' found", MissingPkgConfig(module="gtk+-3.0", weight=Weight.SYMPTOM)),
+        ("No package 'gtk+-3.0' found", MissingPkgConfig(module="gtk+-3.0")),
     ),
     signature(
         "CalledProcessError: Command",
@@ -106,10 +116,15 @@ SIGNATURES = (
         follow=r"Specify (?P<variable>[A-Z0-9_]{1,40})_CFLAGS and ",
     ),
     signature(
-        "undefined macro",
-        r"(?:\S{1,200}:\d{1,6}: )?(?:error|warning): possibly undefined macro: (?P<macro>\w{1,80})",
-        MissingMacro,
+        ("undefined macro", "not found in library"),
+        r"(?:\S{1,200}:\d{1,6}: )?(?:error|warning): (?:possibly undefined macro: (?P<macro>\w{1,80})"
+        r"|macro '(?P<second>\w{1,80})' not found in library)",
+        _macro,
         ("configure.ac:7: error: possibly undefined macro: AX_PTHREAD", MissingMacro(macro="AX_PTHREAD")),
+        (
+            "configure.ac:20: warning: macro 'AM_PATH_X' not found in library",
+            MissingMacro(macro="AM_PATH_X"),
+        ),
     ),
     signature(
         "Please make sure the ",

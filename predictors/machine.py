@@ -27,6 +27,10 @@ def _status(status: str, evidence: str, url: str = "") -> Failure:
     return RegistryTrouble(status=status, host=host, evidence=evidence)
 
 
+def _refused(evidence: str, first: str = "", second: str = "", third: str = "") -> Failure:
+    return PermissionRefused(path=first or second or third, evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         ("ould not resolve host", "ould not resolve proxy"),
@@ -194,9 +198,9 @@ SIGNATURES = (
         near=("Killed the monster", "Mutants Killed: 12"),
     ),
     signature(
-        "ermission denied",
-        OUTCOME + r"(?:PermissionError|OSError|IOError): \[Errno 13\] Permission denied: "
-        r"'(?P<path>[^']{1,200})'",
+        ("ermission denied", "not permitted: "),
+        OUTCOME + r"(?:PermissionError|OSError|IOError|error): \[Errno (?:13|1)\] (?:Permission denied|Operation not permitted): "
+        r"b?'(?P<path>[^']{1,200})'",
         PermissionRefused,
         ("PermissionError: [Errno 13] Permission denied: '/x'", PermissionRefused(path="/x")),
     ),
@@ -207,8 +211,10 @@ SIGNATURES = (
         ("sh: 1: ./configure: Permission denied", PermissionRefused(path="./configure")),
     ),
     signature(
-        ("are you root?", "must be run as root", "requires root", "must be root"),
-        LED + r"(?:are you root\?|must be run as root|requires root privileges|must be root)",
+        ("are you root?", "run as root", "requires root", "must be root", "need to be root", "as root.", "only root can",
+         "root privileges", "as root!", "must be superuser", "must be the superuser"),
+        LED + r"(?:are you root\?|must be run (?:as|by) root|(?:requires|needs|need|require) (?:to be )?root(?: privileges| access| permissions?)?(?:$|[.,;!])"
+        r"|must be (?:run as )?(?:root|the superuser|superuser)\b|need to be root|[Pp]lease run (?:this |it )?(?:script )?as root\b[^ ]?$|only root can )",
         always(PrivilegeNeeded, user="root"),
         (
             "E: Could not open lock file - open (13: Permission denied), are you root?",
@@ -216,12 +222,19 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("not be run as root", "as root is not ", "annot be run as root", "must not be root", "as root without "),
-        LED + r"(?:(?:can|must|should) ?not be run as root|as root is not (?:permitted|supported|allowed)|"
-        r"as root without --no-sandbox)",
+        ("not be run as root", "as root is not ", "annot be run as root", "must not be root", "as root without ",
+         "not run as root", "run configure as root", "root\" execution of the", "to run as root",
+         "annot run as root", "run mysqld as root", "elasticsearch as root"),
+        LED + r"(?:(?:can|must|should) ?not (?:be )?run (?:\w{1,20} )?as (?:the )?root|as root is not (?:permitted|supported|allowed)|"
+        r"as root without --no-sandbox|[Rr]efus(?:ing|es) to (?:be )?run as root|can ?not run \w{1,20} as root"
+        r"|you should not run configure as root|how to run mysqld as root|\"root\" execution of the PostgreSQL server)",
         always(PrivilegeNeeded, user="ordinary"),
         (
             "initdb: error: cannot be run as root",
+            PrivilegeNeeded(user="ordinary"),
+        ),
+        (
+            "configure: error: you should not run configure as root (set FORCE_UNSAFE_CONFIGURE=1 in environment)",
             PrivilegeNeeded(user="ordinary"),
         ),
     ),
@@ -232,6 +245,27 @@ SIGNATURES = (
         (
             "subprocess.TimeoutExpired: Command 'x' timed out after 30 seconds",
             TimedOut(seconds="30", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "ermission denied",
+        r"(?:(?:\w{0,40}Error: |[\w/.-]{1,60}: ){0,2}EACCES: permission denied, \w{1,20} '(?P<first>[^']{1,200})'"
+        r"|(?:panic: |[\w.]{1,40}: )?(?:open|mkdir|fork/exec|unlink|stat|chmod) (?P<second>/[^\s:]{1,200}): permission denied$"
+        r"|(?:.{0,120}: )?Permission denied @ \w{1,40} - (?P<third>\S{1,200}))",
+        _refused,
+        (
+            "Error: EACCES: permission denied, mkdir '/root/.cache'",
+            PermissionRefused(path="/root/.cache"),
+        ),
+        ("open /etc/x.key: permission denied", PermissionRefused(path="/etc/x.key")),
+    ),
+    signature(
+        "ermission denied",
+        r"(?:make(?:\[\d{1,3}\])?: |env: |/usr/bin/env: |npm ERR! |sh: |exec: )?[‘'\"]?(?P<path>[\w./+-]{2,200})[’'\"]?: Permission denied$",
+        always(PermissionRefused, weight=Weight.SYMPTOM),
+        (
+            "make: ./autogen.sh: Permission denied",
+            PermissionRefused(path="./autogen.sh", weight=Weight.SYMPTOM),
         ),
     ),
 )

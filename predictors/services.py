@@ -80,6 +80,23 @@ def _postgresql_lacks(lacks: Literal["database", "login"]) -> Callable[..., Fail
     return make
 
 
+def _three(
+    evidence: str, first: str = "", second: str = "", third: str = "", port: str = "", other: str = ""
+) -> Failure:
+    return _at(evidence, first or second or third, port or other)
+
+
+def _sqlstate(state: str, code: str, evidence: str) -> Failure:
+    """PDO's code of the driver: 2002 of MySQL's client, 7 of PostgreSQL's."""
+    del state
+    return ServiceNeeded(service="postgresql" if code == "7" else "mysql", evidence=evidence)
+
+
+def _known(evidence: str, **services: str) -> Failure:
+    """The name of the group that matched is the service."""
+    return ServiceNeeded(service=next(iter(services)), evidence=evidence)
+
+
 _PG_SERVER = (
     r"(?:.{0,40}?connection to server (?:at \"(?P<host>[^\"]{1,80})\"(?: \([^)]{1,60}\))?, port (?P<port>\d{2,5})"
     r"|on socket \"(?P<socket>[^\"]{1,100})\") failed: )?"
@@ -381,6 +398,91 @@ SIGNATURES = (
         (
             "Error: Redis connection to 127.0.0.1:6399 failed - connect ECONNREFUSED",
             ServiceNeeded(service="redis", address="127.0.0.1:6399"),
+        ),
+    ),
+    signature(
+        ("onnection refused", " refused."),
+        RAISED + r"(?:[\w:]{1,80}: )?(?:Connection refused - connect\(2\) for (?:\"?(?P<first>[\w.-]{1,80})\"? port )?"
+        r"(?:(?P<second>[\w.-]{1,80}):)?(?P<port>\d{2,5})|Connection to (?P<third>[\w.-]{1,80}):(?P<other>\d{2,5}) refused)",
+        _three,
+        (
+            "Redis::CannotConnectError: Connection refused - connect(2) for 127.0.0.1:6379",
+            ServiceNeeded(service="redis", address="127.0.0.1:6379"),
+        ),
+        (
+            "org.postgresql.util.PSQLException: Connection to localhost:5432 refused. Check that the hostname",
+            ServiceNeeded(service="postgresql", address="localhost:5432"),
+        ),
+    ),
+    signature(
+        "SQLSTATE[",
+        r"(?:[\w\\]{1,100}: )?(?:An exception occurred in (?:the )?driver: |could not find driver|)SQLSTATE\[(?P<state>HY000|08006)\] "
+        r"\[(?P<code>2002|2006|7)\] (?:Connection refused|No such file or directory|php_network|could not connect|connection to server)",
+        _sqlstate,
+        (
+            "PDOException: SQLSTATE[HY000] [2002] Connection refused",
+            ServiceNeeded(service="mysql"),
+        ),
+        (
+            'PDOException: SQLSTATE[08006] [7] could not connect, not reached: refused',
+            ServiceNeeded(service="postgresql"),
+        ),
+    ),
+    signature(
+        (
+            "ommunications link failure",
+            "rrors.NoBrokersAvailable",
+            "AMQPConnectionError",
+            "not find a valid Docker environment",
+            "denied while trying to connect to the Docker",
+            "No servers found yet",
+        ),
+        RAISED + r"(?:(?P<mysql>Communications link failure)|(?P<kafka>(?:kafka\.errors\.)?NoBrokersAvailable)"
+        r"|(?P<rabbitmq>(?:pika\.exceptions\.)?AMQPConnectionError$)|(?P<docker>Could not find a valid Docker environment"
+        r"|permission denied while trying to connect to the Docker daemon socket)|(?P<mongodb>No servers found yet)"
+        r")",
+        _known,
+        (
+            "com.mysql.cj.jdbc.exceptions.CommunicationsException: Communications link failure",
+            ServiceNeeded(service="mysql"),
+        ),
+        ("kafka.errors.NoBrokersAvailable: NoBrokersAvailable", ServiceNeeded(service="kafka")),
+        (
+            "java.lang.IllegalStateException: Could not find a valid Docker environment. Please see logs",
+            ServiceNeeded(service="docker"),
+        ),
+    ),
+    signature(
+        ("ouldn't connect to display", "an't connect to display", "no Qt platform plugin could be", "not load the Qt platform plugin",
+         "nable to init server", "No available video device", "no available video device",
+         "ailed to initialize display", "nable to open display", "DISPLAY environment variable", "nable to open X display"),
+        LED + r"(?:[Cc]ouldn't connect to display|[Cc]an't connect to display|no Qt platform plugin could be initialized"
+        r"|[Cc]ould not load the Qt platform plugin \"xcb\"|Unable to init server: |[Nn]o available video device"
+        r"|[Uu]nable to open (?:X )?display|X11: The DISPLAY environment variable is missing|[Ff]ailed to initialize display)",
+        always(ServiceNeeded, service="display"),
+        ('_tkinter.TclError: couldn\'t connect to display ":0"', ServiceNeeded(service="display")),
+        (
+            "This application failed to start because no Qt platform plugin could be initialized. Reinstalling",
+            ServiceNeeded(service="display"),
+        ),
+    ),
+    signature(
+        ("nable to autolaunch a dbus-daemon", "annot autolaunch D-Bus", "ailed to connect to socket"),
+        LED + r"(?:[Uu]nable to autolaunch a dbus-daemon|Cannot autolaunch D-Bus|Failed to connect to socket /\S{0,40}system_bus_socket)",
+        always(ServiceNeeded, service="dbus"),
+        (
+            "dbus.exceptions.DBusException: org.freedesktop.DBus.Error.NotSupported: Unable to autolaunch a dbus-daemon",
+            ServiceNeeded(service="dbus"),
+        ),
+    ),
+    signature(
+        "onnection refused",
+        LED + r"(?:(?:dial error|failed to connect to) .{0,160}?)?(?:dial tcp )?\[?(?P<host>[\w.:-]{1,60}?)\]?:(?P<port>\d{2,5})(?:: connect)?: "
+        r"connection refused",
+        _at,
+        (
+            "error: failed to connect to the host: dial tcp 127.0.0.1:5432: connect: connection refused",
+            ServiceNeeded(service="postgresql", address="127.0.0.1:5432"),
         ),
     ),
 )

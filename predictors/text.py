@@ -22,7 +22,6 @@ _WRAPPERS = re.compile(
     r"|\[(?:ERROR|FATAL|WARNING|stderr)\] ?"  # maven, test runners
     r"|[\w.-]{1,60}_test\.go:\d{1,6}: "  # go test
     r"|[\w.-]{1,40}[_-]\d{1,3} {1,12}\| |cargo:warning=|= note: |INTERNALERROR> ?"  # compose, cargo, pytest
-    r"|-- (?=\S)|--(?= {2})"  # cmake
     r"){1,6}"
 )
 """What other tools put before a line that they pass on."""
