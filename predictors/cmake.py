@@ -9,6 +9,7 @@ from specbuild.failures import (
     MissingDevelopmentFiles,
     MissingPkgConfig,
     MissingProjectFile,
+    MissingToolchain,
     UnreachableSource,
     VersionOutOfRange,
     Weight,
@@ -41,6 +42,32 @@ def _wanted(evidence: str, name: str = "", second: str = "") -> Failure | None:
     if found.lower() in {"the", "a", "any", "file", "required", "package", "library", "suitable"}:
         return None
     return MissingDevelopmentFiles(name=found.lower(), evidence=evidence, weight=Weight.SYMPTOM)
+
+
+_SINCE = {
+    "FetchContent_Declare": "3.11",
+    "FetchContent_MakeAvailable": "3.14",
+    "target_link_options": "3.13",
+    "target_sources": "3.1",
+    "target_compile_features": "3.1",
+    "target_precompile_headers": "3.16",
+    "add_link_options": "3.13",
+    "cmake_path": "3.20",
+    "block": "3.25",
+}
+"""Commands of CMake → the release that brought them (its documentation)."""
+
+_LANGUAGES = {"C": "c", "CXX": "c++", "Fortran": "fortran"}
+
+
+def _unknown_command(because: str, evidence: str) -> Failure | None:
+    if because not in _SINCE:
+        return None
+    return VersionOutOfRange(tool="cmake", required=_SINCE[because], because=because, evidence=evidence)
+
+
+def _compiler(language: str, evidence: str) -> Failure:
+    return MissingToolchain.model_validate({"language": _LANGUAGES[language], "evidence": evidence})
 
 
 SIGNATURES = (
@@ -180,6 +207,39 @@ SIGNATURES = (
             '  Could not find a configuration file for package "Eigen3" that is\n  compatible with requested version "3.4".',
             MissingCMakePackage(package="Eigen3"),
         ),
+    ),
+    signature(
+        "nknown CMake command ",
+        r"(?:CMake Error[^\"]{0,120}: )?Unknown CMake command \"(?P<because>\w{1,60})\"",
+        _unknown_command,
+        (
+            '  Unknown CMake command "FetchContent_MakeAvailable".',
+            VersionOutOfRange(tool="cmake", required="3.14", because="FetchContent_MakeAvailable"),
+        ),
+        ('  Unknown CMake command "own_macro".', None),
+    ),
+    signature(
+        " but the target was not",
+        r"(?:Target \"[^\"]{1,80}\" |The link interface of target \"[^\"]{1,80}\" )?links to(?: target)?:? "
+        r"\"?(?P<package>[\w+-]{1,60})::[\w+:-]{1,60}\"? but the target was not",
+        MissingCMakePackage,
+        (
+            '  Target "app" links to target "Check::check" but the target was not\n  found.',
+            MissingCMakePackage(package="Check"),
+        ),
+        near=('  Target "app" links to target "own" but the target was not found',),
+    ),
+    signature(
+        "_COMPILER not set, after",
+        r"CMake Error: CMAKE_(?P<language>C|CXX|Fortran)_COMPILER not set, after EnableLanguage",
+        _compiler,
+        ("CMake Error: CMAKE_CXX_COMPILER not set, after EnableLanguage", MissingToolchain(language="c++")),
+    ),
+    signature(
+        "pkg-config tool not found",
+        r"pkg-config tool not found$",
+        always(MissingCommand, command="pkg-config"),
+        ("  pkg-config tool not found", MissingCommand(command="pkg-config")),
     ),
 )
 """What CMake says."""

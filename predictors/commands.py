@@ -76,6 +76,23 @@ def _failed_compiler(command: str, evidence: str) -> Failure | None:
     return CompilerFailed(compiler=name, evidence=evidence, weight=Weight.SYMPTOM)
 
 
+_PARTS = {"cc1": "c", "cc1plus": "c++", "cc1obj": "c", "f951": "fortran", "lto1": "c"}
+"""Compilers proper, which the driver runs."""
+
+
+def _part_of_compiler(command: str, evidence: str) -> Failure:
+    if language := _PARTS.get(command):
+        return MissingToolchain.model_validate({"language": language, "program": command, "evidence": evidence})
+    return missing_command(command, evidence)
+
+
+def _script_or_program(path: str, evidence: str) -> Failure:
+    name = path.rsplit("/", 1)[-1]
+    if path.startswith("/") and ("/bin/" in path) and _PROGRAM.match(name) and not _FILE.search(name):
+        return missing_command(path, evidence)
+    return MissingProjectFile(path=path, tool="sh", evidence=evidence)
+
+
 SIGNATURES = (
     signature(
         "No such file or directory: ",
@@ -186,7 +203,7 @@ SIGNATURES = (
     ),
     signature(
         "Can't exec ",
-        r"Can't exec \"(?P<command>[^\"\s]{1,80})\": No such file or directory",
+        r"(?:\w{1,20}: )?Can't exec \"(?P<command>[^\"\s]{1,80})\": No such file or directory",
         missing_command,
         (
             'Can\'t exec "libtoolize": No such file or directory at /usr/bin/autoreconf line 196.',
@@ -311,7 +328,7 @@ SIGNATURES = (
     signature(
         "No such file or directory",
         r"[^\s`'\"]{1,200}: line \d{1,6}: (?P<path>[\w.+-]{0,60}/[^\s:]{1,200}): No such file or directory$",
-        always(MissingProjectFile, tool="sh"),
+        _script_or_program,
         (
             "run.sh: line 4: scripts/env.sh: No such file or directory",
             MissingProjectFile(path="scripts/env.sh", tool="sh"),
@@ -326,6 +343,16 @@ SIGNATURES = (
             "cp: cannot stat 'build/x.so': No such file or directory",
             MissingData(path="build/x.so", weight=Weight.SYMPTOM),
         ),
+    ),
+    signature(
+        ("annot execute '", "annot execute ‘", "annot find 'ld'", "rror trying to exec "),
+        r"(?:gcc|g\+\+|cc|c\+\+|clang|collect2|gfortran): (?:fatal )?error: (?:cannot execute|cannot find|error trying to exec) [‘'\"](?P<command>[\w.+-]{1,40})[’'\"]",
+        _part_of_compiler,
+        (
+            "gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",
+            MissingToolchain(language="c++", program="cc1plus"),
+        ),
+        ("collect2: fatal error: cannot find 'ld'", MissingCommand(command="ld")),
     ),
 )
 """Missing programs."""

@@ -67,6 +67,15 @@ def _common(standard: str, evidence: str) -> Failure:
     )
 
 
+_PROGRAMS = frozenset({"as", "ld", "cc1", "cc1plus", "gcc", "g", "g++", "cc", "clang", "clang++", "f951", "gfortran", "lto1"})
+
+
+def _option_of_compiler(compiler: str, standard: str, evidence: str) -> Failure | None:
+    if compiler not in _PROGRAMS:
+        return None
+    return UnfitCompiler(compiler=compiler, direction="too-old", standard=standard, evidence=evidence)
+
+
 def _quoted_subject(subject: str, evidence: str) -> Failure:
     return WrongArchitecture(subject=subject.strip('"'), evidence=evidence)
 
@@ -367,6 +376,22 @@ SIGNATURES = (
             "error: command 'gcc' failed with exit status 4",
             CompilerFailed(compiler="gcc", weight=Weight.SYMPTOM),
         ),
+    ),
+    signature(
+        "ibrary not found for -l",
+        r"ld: library not found for -l(?P<library>[^\s:]{1,120})$",
+        always(MissingLibrary, when="link"),
+        ("ld: library not found for -lssl", MissingLibrary(library="ssl", when="link")),
+    ),
+    signature(
+        ("rror: unrecognized command line option", "unrecognized option '", "nknown argument: '"),
+        r"(?P<compiler>\w{1,12}(?:\+\+)?): (?:error: )?(?:unrecogni[sz]ed (?:command[ -]line )?option|unknown argument:) [‘'\"](?P<standard>-[^’'\"\s]{1,80})[’'\"]",
+        _option_of_compiler,
+        (
+            'cc1: error: unrecognized command line option "-std=c17"',
+            UnfitCompiler(compiler="cc1", direction="too-old", standard="-std=c17"),
+        ),
+        near=("mytool: unrecognized option '--fast'",),
     ),
 )
 """What compilers and linkers say, and what build tools say when there are none."""

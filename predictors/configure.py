@@ -5,14 +5,18 @@ from __future__ import annotations
 from specbuild.failures import (
     Failure,
     MissingCommand,
+    MissingData,
     MissingDevelopmentFiles,
     MissingHeader,
     MissingLibrary,
     MissingMacro,
     MissingPkgConfig,
+    MissingProjectFile,
     StageFailed,
+    VersionOutOfRange,
     Weight,
 )
+from specbuild.predictors.commands import missing_command
 from specbuild.predictors.signature import always, signature
 
 
@@ -56,6 +60,33 @@ def _no_package(module: str, evidence: str, went_on: str = "") -> Failure:
 
 def _macro(evidence: str, macro: str = "", second: str = "") -> Failure:
     return MissingMacro(macro=macro or second, evidence=evidence)
+
+
+_PROGRAMS = frozenset(
+    "bison flex yacc lex gperf ragel nasm yasm swig xsltproc xmllint msgfmt gettext gettextize intltool libtool libtoolize "
+    "perl python python3 awk gawk sed m4 make gmake cmake ninja help2man makeinfo asciidoc doxygen git valac pkg-config "
+    "glib-genmarshal gdbus-codegen protoc protobuf-compiler xgettext ocaml ocamlc ghc wget curl rsync unzip zip rst2man "
+    "pandoc dot convert gcc g++ cc c++ go cargo rustc javac java node npm tclsh ruby lua".split()
+)
+"""What configure scripts look for as programs; all else they look for is a library."""
+
+
+def _configured(name: str, evidence: str) -> Failure:
+    return missing_command(name, evidence) if name.lower() in _PROGRAMS else _lower(name, evidence)
+
+
+def _old_tool(tool: str, required: str, evidence: str) -> Failure:
+    return VersionOutOfRange(tool=tool.lower(), required=required, evidence=evidence)
+
+
+def _needed_file(path: str, evidence: str) -> Failure | None:
+    """A file of the system that a make rule wants."""
+    if "/include/" in path:
+        return MissingHeader(header=path.partition("/include/")[2], evidence=evidence)
+    name = path.rpartition("/")[2]
+    if name.startswith("lib") and (".so" in name or name.endswith(".a")):
+        return MissingLibrary(library=name, when="link", evidence=evidence)
+    return MissingData(path=path, evidence=evidence, weight=Weight.SYMPTOM)
 
 
 SIGNATURES = (
@@ -213,11 +244,35 @@ SIGNATURES = (
         ),
     ),
     signature(
+        ("could not be found or is too old", "annot find pkg-config", "pkg-config not found"),
+        r"configure: error: (?:The pkg-config script could not be found|(?:.{0,20} )?pkg-config (?:not found|is required))",
+        always(MissingCommand, command="pkg-config"),
+        (
+            "configure: error: The pkg-config script could not be found or is too old.  Make sure it",
+            MissingCommand(command="pkg-config"),
+        ),
+    ),
+    signature(
+        "onfigure: error: ",
+        r"configure: error: (?:\*{1,4} ?)?(?:(?:[Cc]an ?(?:not|'t)|[Cc]ould not|[Uu]nable to|[Dd]id not|[Mm]issing) ?(?:find|locate)?|No|no) "
+        r"(?:the |header |file |required ){0,3}[<'\"`]?(?P<header>[\w+-]{1,40}(?:/[\w.+-]{1,40}){0,3}\.h(?:pp)?)\b",
+        MissingHeader,
+        ("configure: error: Unable to find libxml/parser.h", MissingHeader(header="libxml/parser.h")),
+        ("configure: error: missing header <gmp.h>", MissingHeader(header="gmp.h")),
+    ),
+    signature(
+        "onfigure: error: ",
+        r"configure: error: (?:\*{1,4} ?)?[<'\"`]?(?P<header>[\w+-]{1,40}(?:/[\w.+-]{1,40}){0,3}\.h(?:pp)?)[>'\"]?"
+        r"(?: header)?(?: file)? (?:was |is )?(?:not found|missing|required|needed)",
+        MissingHeader,
+        ("configure: error: zlib.h not found", MissingHeader(header="zlib.h")),
+    ),
+    signature(
         "configure: error: ",
         r"configure: error: (?:\*{1,4} ?)?(?:(?:[Cc]an(?:not|'t|not)|[Cc]ould not|[Uu]nable to) find (?:the )?)?"
         r"(?P<name>lib[\w.+-]{1,40}|[A-Z]?[A-Za-z0-9]{2,20})(?: (?:library|libraries|headers?|development files))?"
-        r"(?: (?:was |were )?not found| (?:is|are) (?:required|missing|needed)|$)",
-        _lower,
+        r"(?: (?:was |were )?not found| (?:is|are) (?:required|missing|needed|not installed)|$)",
+        _configured,
         ("configure: error: libevent not found", MissingDevelopmentFiles(name="libevent")),
         ("configure: error: cannot find OpenSSL headers", MissingDevelopmentFiles(name="openssl")),
         near=("configure: error: in `/w/build':", "configure: error: see `config.log' for details"),
@@ -263,6 +318,62 @@ SIGNATURES = (
             "It appears you are missing some prerequisite to build the package from source.",
             StageFailed(stage="a build from source", weight=Weight.SYMPTOM),
         ),
+    ),
+    signature(
+        " or higher is required",
+        r"(?:\S{1,80}:\d{1,6}: )?error: (?P<tool>Autoconf|Automake) version (?P<required>[\d.]{1,8}\d) or higher is required",
+        _old_tool,
+        (
+            "configure.ac:8: error: Autoconf version 2.71 or higher is required",
+            VersionOutOfRange(tool="autoconf", required="2.71"),
+        ),
+    ),
+    signature(
+        "rror: required directory ",
+        r"(?:\S{1,80}:\d{1,6}: )?error: required directory (?:\./)?(?P<path>[^\s]{1,120}) does not exist",
+        always(MissingProjectFile, tool="autoconf"),
+        (
+            "configure.ac:30: error: required directory ./m4 does not exist",
+            MissingProjectFile(path="m4", tool="autoconf"),
+        ),
+    ),
+    signature(
+        "rror: required file '",
+        r"(?:\S{1,80}: )?error: required file '(?:\./)?(?P<path>[^'\s]{1,120})' not found",
+        always(MissingProjectFile, tool="automake"),
+        (
+            "Makefile.am: error: required file './NEWS' not found",
+            MissingProjectFile(path="NEWS", tool="automake"),
+        ),
+    ),
+    signature(
+        "No rule to make target ",
+        r"(?:g?make(?:\[\d{1,3}\])?: )?\*{3} No rule to make target [`'](?P<path>/[^'\s]{1,200})', needed by",
+        _needed_file,
+        (
+            "make: *** No rule to make target '/usr/include/tcl8.6/tcl.h', needed by 'a.o'.  Stop.",
+            MissingHeader(header="tcl8.6/tcl.h"),
+        ),
+        (
+            "make: *** No rule to make target '/usr/lib/x86_64-linux-gnu/libz.so', needed by 'a'.  Stop.",
+            MissingLibrary(library="libz.so", when="link"),
+        ),
+    ),
+    signature(
+        "missing and no known rule",
+        r"(?:ninja: error: )?'(?P<path>/[^'\s]{1,200})', needed by '[^']{1,200}', missing and no known rule",
+        _needed_file,
+        (
+            "ninja: error: '/usr/lib/x86_64-linux-gnu/libGL.so', needed by 'bin/app', missing and no known rule to make",
+            MissingLibrary(library="libGL.so", when="link"),
+        ),
+    ),
+    signature(
+        "ould not find lib",
+        r"(?:scons: \*{3} |\*{2,4} |[Ee]rror: |ERROR: )(?:Could not|Cannot|Did not|Unable to) find (?:the )?(?P<name>lib[\w+-]{1,40})"
+        r"(?: library| headers?)?\b",
+        MissingDevelopmentFiles,
+        ("scons: *** Could not find libconfuse library", MissingDevelopmentFiles(name="libconfuse")),
     ),
 )
 """What is looked for before anything is compiled."""

@@ -85,8 +85,8 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("invalid locale settings", "invalid locale name", "not create locale"),
-        LED + r"(?:invalid locale settings|invalid locale name: \"(?P<locale>[\w.@-]{1,40})\")",
+        ("invalid locale settings", "invalid locale"),
+        LED + r"(?:invalid locale settings|invalid locale (?:name: )?[\"'](?P<locale>[\w.@-]{1,40})[\"'])",
         MissingLocale,
         ("initdb: error: invalid locale settings; check LANG and LC_* environment variables", MissingLocale()),
     ),

@@ -7,6 +7,7 @@ from specbuild.failures import (
     IntegrityMismatch,
     MissingToolchain,
     NetworkTrouble,
+    NotInstallable,
     UnfitLock,
     UnreachableSource,
     VersionControlNeeded,
@@ -106,6 +107,15 @@ SIGNATURES = (
         (
             "go: a.example/b@v1: invalid version: git ls-remote -q origin in /x: exit status 128:",
             UnreachableSource(url="a.example/b", role="dependency"),
+        ),
+    ),
+    signature(
+        "does not contain package ",
+        r"(?:go: )?(?:pattern \S{1,80}: )?(?:main )?module \(?\S{1,120}?\)?(?:@\S{1,60} found.{0,60},)? (?:but )?does not contain package ",
+        always(NotInstallable, tool="go", problem="no-main-module"),
+        (
+            "main module (a.example/b) does not contain package a.example/b/c",
+            NotInstallable(tool="go", problem="no-main-module"),
         ),
     ),
 )

@@ -310,5 +310,26 @@ SIGNATURES = (
             UnsatisfiableResolution(tool="apt", requirement="libb (>= 2)"),
         ),
     ),
+    signature(
+        "rror: metadata-generation-failed",
+        r"error: metadata-generation-failed$",
+        always(StageFailed, stage="metadata", weight=Weight.SYMPTOM),
+        ("error: metadata-generation-failed", StageFailed(stage="metadata", weight=Weight.SYMPTOM)),
+    ),
+    signature(
+        "No file/folder found",
+        r"(?:[\w.]{1,100}: )?No file/folder found for package ",
+        always(NotInstallable, tool="poetry", problem="no-manifest"),
+        (
+            "poetry.core.masonry.utils.module.ModuleOrPackageNotFound: No file/folder found for package foo",
+            NotInstallable(tool="poetry", problem="no-manifest"),
+        ),
+    ),
+    signature(
+        "CompileError: ",
+        r"(?:Cython\.Compiler\.Errors\.)?CompileError: (?P<stage>[\w./-]{1,120}\.pyx)$",
+        always(StageFailed, weight=Weight.SYMPTOM),
+        ("Cython.Compiler.Errors.CompileError: pkg/_x.pyx", StageFailed(stage="pkg/_x.pyx", weight=Weight.SYMPTOM)),
+    ),
 )
 """What installers of Python distributions say."""

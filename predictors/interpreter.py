@@ -11,13 +11,14 @@ from specbuild.failures import (
     MissingModule,
     MissingProjectFile,
     MissingTestExtra,
+    MissingToolchain,
     ShadowedPackage,
     UnsatisfiableResolution,
     VersionOutOfRange,
     Weight,
 )
 from specbuild.predictors import drift, stdlib
-from specbuild.predictors.phrases import OUTCOME
+from specbuild.predictors.phrases import OUTCOME, RAISED
 from specbuild.predictors.signature import always, signature
 
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "HOME", "unknown location")
@@ -48,6 +49,8 @@ def _name(name: str, module: str, evidence: str, path: str = "") -> Failure | No
     if stdlib.is_standard(top):
         return VersionOutOfRange(tool="python", because=f"{module}.{name}", evidence=evidence)
     if path and not any(part in path for part in _INSTALLED):
+        if name.startswith("_") and not name.startswith("__") and path.endswith("__init__.py"):
+            return ShadowedPackage(module=f"{module}.{name}", evidence=evidence)
         return None  # a module of the project itself
     return DriftedDependency(module=module, name=name, below=drift.NAMES.get((top, name), ""), evidence=evidence)
 
@@ -162,7 +165,7 @@ SIGNATURES = (
     ),
     signature(
         "annot import name ",
-        OUTCOME + r"ImportError: cannot import name '(?P<name>\w{1,100})' from (?:partially initialized module )?"
+        OUTCOME + r"(?:\w{1,60}: )?ImportError: cannot import name '(?P<name>\w{1,100})' from (?:partially initialized module )?"
         r"'(?P<module>[\w.]{1,100})'(?: \((?P<path>[^()]{1,300}))?",
         _name,
         (
@@ -409,6 +412,28 @@ SIGNATURES = (
         (
             "TypeError: 'type' object is not subscriptable",
             VersionOutOfRange(tool="python", required=">=3.9", because="list[X]", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "no current event loop in thread ",
+        OUTCOME + r"RuntimeError: There is no current event loop in thread 'MainThread'",
+        always(VersionOutOfRange, tool="python", required="<3.14", because="asyncio.get_event_loop"),
+        (
+            "E   RuntimeError: There is no current event loop in thread 'MainThread'.",
+            VersionOutOfRange(tool="python", required="<3.14", because="asyncio.get_event_loop"),
+        ),
+    ),
+    signature(
+        ("rror: Java gateway process", "] Java gateway process", "JVMNotFoundException: ", "No JVM shared library file", "nable to locate a Java Runtime", "o JVM could be found"),
+        RAISED + r"(?:\[\w{1,40}\] )?(?:Java gateway process exited before|No JVM shared library file|Unable to locate a Java Runtime|No JVM could be found)",
+        always(MissingToolchain, language="java"),
+        (
+            "E   OSError: Java gateway process exited before sending its port number",
+            MissingToolchain(language="java"),
+        ),
+        (
+            "jpype._jvmfinder.JVMNotFoundException: No JVM shared library file (libjvm.so) found. Try setting up",
+            MissingToolchain(language="java"),
         ),
     ),
 )

@@ -15,7 +15,7 @@ from specbuild.failures import (
     VersionOutOfRange,
     Weight,
 )
-from specbuild.predictors.phrases import LED
+from specbuild.predictors.phrases import LED, RAISED
 from specbuild.predictors.signature import always, signature
 
 _GOAL = r"(?:(?:Failed to execute goal |Non-resolvable |Unresolveable |Plugin |Caused by: ).{0,900}?: )?"
@@ -201,6 +201,27 @@ SIGNATURES = (
         r"Unsupported Java\. ?$",
         always(VersionOutOfRange, tool="java", because="gradle", weight=Weight.CAUSE),
         ("Unsupported Java. ", VersionOutOfRange(tool="java", because="gradle")),
+    ),
+    signature(
+        'not "opens ',
+        RAISED + r"(?:Unable to make .{1,200} accessible: )?module (?P<because>[\w.]{1,60}) does not \"opens ",
+        always(VersionOutOfRange, tool="java", required="<17"),
+        (
+            'java.lang.reflect.InaccessibleObjectException: Unable to make field a accessible: module java.base does not '
+            '"opens java.lang" to unnamed module @3059cbc',
+            VersionOutOfRange(tool="java", required="<17", because="java.base"),
+        ),
+    ),
+    signature(
+        ("NoClassDefFoundError: ", "ClassNotFoundException: "),
+        r"(?:\([\w/ ]{1,40}\) |\[error\] |Caused by: |Exception in thread \"[^\"]{1,40}\" ){0,2}(?:java\.lang\.)?(?:NoClassDefFoundError|ClassNotFoundException): "
+        r"(?P<because>javax[./](?:xml[./]bind|annotation|activation|jws|xml[./]ws)[\w./]{0,80})",
+        always(VersionOutOfRange, tool="java", required="<11"),
+        (
+            "Caused by: java.lang.ClassNotFoundException: javax.xml.bind.DatatypeConverter",
+            VersionOutOfRange(tool="java", required="<11", because="javax.xml.bind.DatatypeConverter"),
+        ),
+        near=("Caused by: java.lang.ClassNotFoundException: com.acme.Own",),
     ),
 )
 """What the build tools of Java say."""

@@ -30,6 +30,15 @@ def _jvm_library(evidence: str, first: str = "", second: str = "") -> Failure:
 
 SIGNATURES = (
     signature(
+        "ould not open library '",
+        r"(?:\S{0,200}:\d{1,6}:in )?(?:[`'][\w.#: ]{1,80}': )?(?:LoadError: )?Could not open library '(?P<library>[^'\s]{1,120})'",
+        _library,
+        (
+            "LoadError: Could not open library 'vips': vips: cannot open shared object file: No such file or directory.",
+            MissingLibrary(library="vips", when="load"),
+        ),
+    ),
+    signature(
         "annot open shared object file",
         r"(?:(?:\S{1,200}: )?error while loading shared libraries: |[^#`]{1,300} failed \(|"
         + RAISED

@@ -206,14 +206,14 @@ SIGNATURES = (
     ),
     signature(
         "ermission denied",
-        r"(?:(?:ba|da|z)?sh: (?:line )?\d{1,6}: )(?P<path>\S{1,200}): Permission denied$",
+        r"(?:(?:/bin/)?(?:ba|da|z)?sh: (?:(?:line )?\d{1,6}: )?)(?P<path>\S{1,200}): Permission denied$",
         PermissionRefused,
         ("sh: 1: ./configure: Permission denied", PermissionRefused(path="./configure")),
     ),
     signature(
         ("are you root?", "run as root", "requires root", "must be root", "need to be root", "as root.", "only root can",
-         "root privileges", "as root!", "must be superuser", "must be the superuser"),
-        LED + r"(?:are you root\?|must be run (?:as|by) root|(?:requires|needs|need|require) (?:to be )?root(?: privileges| access| permissions?)?(?:$|[.,;!])"
+         "root privileges", "as root!", "must be superuser", "requires superuser", "must be the superuser"),
+        LED + r"(?:are you root\?|must be run (?:as|by) root|(?:requires|needs|need|require) (?:to be )?(?:root|superuser)(?: privileges?| access| permissions?)?(?:$|[.,;!])"
         r"|must be (?:run as )?(?:root|the superuser|superuser)\b|need to be root|[Pp]lease run (?:this |it )?(?:script )?as root\b[^ ]?$|only root can )",
         always(PrivilegeNeeded, user="root"),
         (

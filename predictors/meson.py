@@ -6,6 +6,7 @@ from specbuild.failures import (
     Failure,
     MissingCMakePackage,
     MissingCommand,
+    MissingDevelopmentFiles,
     MissingHeader,
     MissingLibrary,
     MissingPkgConfig,
@@ -14,6 +15,7 @@ from specbuild.failures import (
     VersionOutOfRange,
     Weight,
 )
+from specbuild.predictors.commands import missing_command
 from specbuild.predictors.signature import always, signature
 
 _MESON = r"(?:\S{1,300}:\d{1,7}:\d{1,7}: )?ERROR: "
@@ -30,6 +32,15 @@ def _no_tool(module: str, evidence: str) -> tuple[Failure, ...]:
         MissingCommand(command="pkg-config", evidence=evidence),
         MissingPkgConfig(module=module, evidence=evidence),
     )
+
+
+_NO_PROGRAMS = frozenset({"library", "dependency", "header", "headers", "it", "file", "package", "module", "support", "files"})
+
+
+def _problem(command: str, evidence: str) -> Failure | None:
+    if command in _NO_PROGRAMS:
+        return None
+    return MissingDevelopmentFiles(name=command, evidence=evidence) if command.startswith("lib") else missing_command(command, evidence)
 
 
 SIGNATURES = (
@@ -119,6 +130,41 @@ SIGNATURES = (
             "ninja: error: loading 'build.ninja': No such file or directory",
             NotBuilt(path="build.ninja", weight=Weight.SYMPTOM),
         ),
+    ),
+    signature(
+        "ERROR: ",
+        _MESON + r"(?:Program '?)?(?!file |it |module |dependency |library |header )(?P<command>[a-z][\w.+-]{1,40})'? not found$",
+        missing_command,
+        ("meson.build:5:15: ERROR: python3 not found", MissingCommand(command="python3")),
+        near=("ERROR: file not found",),
+    ),
+    signature(
+        "nvalid version, need '",
+        _MESON + r"Invalid version, need '(?P<module>[^'\s]{1,80})' \['(?P<requirement>[^']{1,40})'",
+        MissingPkgConfig,
+        (
+            "ERROR: Invalid version, need 'glib-2.0' ['>= 2.66.0'] found '2.56.4'.",
+            MissingPkgConfig(module="glib-2.0", requirement=">= 2.66.0"),
+        ),
+    ),
+    signature(
+        "found: NO found ",
+        _MESON + r"Dependency \"(?P<module>[^\s\"]{1,80})\" found: NO found \S{1,20} but need: '(?P<requirement>[^']{1,40})'",
+        MissingPkgConfig,
+        (
+            "meson.build:4:1: ERROR: Dependency \"glib-2.0\" found: NO found 2.56.4 but need: '>= 2.66.0'",
+            MissingPkgConfig(module="glib-2.0", requirement=">= 2.66.0"),
+        ),
+    ),
+    signature(
+        "ERROR: Problem encountered: ",
+        _MESON + r"Problem encountered: .{0,120}?\b(?P<command>[a-z][\w+]{0,20}-[\w.+-]{1,30}|[a-z]{2,20}) (?:was |is |could )?not (?:be )?(?:found|installed|available)",
+        _problem,
+        (
+            "../meson.build:9:4: ERROR: Problem encountered: introspection requested but g-ir-scanner not found",
+            MissingCommand(command="g-ir-scanner"),
+        ),
+        near=("../meson.build:9:4: ERROR: Problem encountered: the library was not found",),
     ),
 )
 """What meson and ninja say."""

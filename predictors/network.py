@@ -127,5 +127,14 @@ SIGNATURES = (
         NetworkTrouble,
         ("error: failed: net/http: TLS handshake timeout", NetworkTrouble()),
     ),
+    signature(
+        ("rror: RPC failed", "fatal: "),
+        r"(?:error: RPC failed; |fatal: early EOF|fatal: [Tt]he remote end hung up unexpectedly|fatal: fetch-pack: invalid index-pack)",
+        NetworkTrouble,
+        (
+            "error: RPC failed; curl 56 GnuTLS recv error (-110): The TLS connection was non-properly terminated.",
+            NetworkTrouble(),
+        ),
+    ),
 )
 """What clients of the network say."""

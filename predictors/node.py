@@ -5,7 +5,9 @@ from __future__ import annotations
 from specbuild.failures import (
     Failure,
     MissingBrowser,
+    MissingCommand,
     MissingModule,
+    MissingProjectFile,
     NoPrebuiltBinary,
     NotBuilt,
     NotInstallable,
@@ -48,6 +50,16 @@ def _browser(browser: str, evidence: str) -> Failure:
 
 def _pnpm_engine(evidence: str, required: str = "") -> Failure:
     return VersionOutOfRange(tool="node", required=required, evidence=evidence)
+
+
+_GLOBALS = {"structuredClone": ">=17", "AbortController": ">=15", "WebSocket": ">=22", "File": ">=20", "crypto": ">=19"}
+"""What Node has as a global → since when; the rest came with fetch."""
+
+
+def _global(because: str, evidence: str) -> Failure:
+    return VersionOutOfRange(
+        tool="node", required=_GLOBALS.get(because, ">=18"), because=because, evidence=evidence
+    )
 
 
 def _platform(evidence: str, subject: str = "") -> Failure:
@@ -188,8 +200,8 @@ SIGNATURES = (
         near=("expect(() => f()).toThrow(\"Cannot find module 'x'\")",),
     ),
     signature(
-        "No binary for ",
-        LED + r"No binary for (?P<browser>Chrome|Chromium|Firefox|Edge)\w{0,10} browser",
+        ("No binary for ", "annot find Chrome binary", "annot find Firefox binary"),
+        LED + r"(?:No binary for |(?:unknown error: )?[Cc]annot find )(?P<browser>Chrome|Chromium|Firefox|Edge)\w{0,10} (?:browser|binary)",
         _browser,
         ("No binary for Firefox browser on your platform.", MissingBrowser(browser="firefox")),
     ),
@@ -302,6 +314,54 @@ SIGNATURES = (
         (
             "was compiled against a different Node.js version using",
             VersionOutOfRange(tool="node", because="NODE_MODULE_VERSION"),
+        ),
+    ),
+    signature(
+        "is required for the TypeScript",
+        r"(?:Error: )?Jest: '(?P<module>[@\w./-]{1,80})' is required for",
+        _required,
+        (
+            "Error: Jest: 'ts-node' is required for the TypeScript configuration files. Make sure it is installed",
+            MissingModule(language="node", module="ts-node"),
+        ),
+    ),
+    signature(
+        ("annot be found. Make sure the", "not be found. Make sure", "not found. Make sure"),
+        r"(?:[●•] )?(?:[\w ]{0,40}: )?(?:Test environment|Module|Preset|Reporter|Transformer|Runner) [\"']?(?P<module>[@\w][@\w./-]{0,80}?)[\"']? "
+        r"(?:in the \w{1,40} option )?(?:cannot be found|could not be found|was not found|not found)[.,]",
+        _required,
+        (
+            "  Test environment jest-environment-jsdom cannot be found. Make sure the testEnvironment option points",
+            MissingModule(language="node", module="jest-environment-jsdom"),
+        ),
+    ),
+    signature(
+        ("is not defined",),
+        r"(?:[● ]{0,4})?ReferenceError: (?P<because>fetch|structuredClone|AbortController|Headers|FormData|Blob|WebSocket|crypto|File|navigator|Request|Response) "
+        r"is not defined$",
+        _global,
+        (
+            "ReferenceError: fetch is not defined",
+            VersionOutOfRange(tool="node", required=">=18", because="fetch"),
+        ),
+        near=("ReferenceError: foo is not defined",),
+    ),
+    signature(
+        "binding.gyp not found",
+        r"(?:gyp: )?binding\.gyp not found \(cwd: ",
+        always(MissingProjectFile, path="binding.gyp", tool="node-gyp"),
+        (
+            "gyp: binding.gyp not found (cwd: /w) while trying to load binding.gyp",
+            MissingProjectFile(path="binding.gyp", tool="node-gyp"),
+        ),
+    ),
+    signature(
+        "find any Python installation",
+        r"(?:stack )?(?:Error: )?Could not find any Python installation to use",
+        always(MissingCommand, command="python3"),
+        (
+            "gyp ERR! stack Error: Could not find any Python installation to use",
+            MissingCommand(command="python3"),
         ),
     ),
 )

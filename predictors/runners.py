@@ -7,6 +7,7 @@ from specbuild.failures import (
     Failure,
     HollowPass,
     MissingModule,
+    MissingProjectFile,
     MissingTestExtra,
     SettingNeeded,
     StageFailed,
@@ -58,6 +59,12 @@ def _conftest(stage: str, evidence: str) -> Failure:
     return StageFailed(stage=stage.rsplit("/", 1)[-1], evidence=evidence, weight=Weight.SYMPTOM)
 
 
+def _mark(name: str, evidence: str) -> Failure:
+    known = plugins.MARKS.get(name.partition("_")[0], "")
+    weight = Weight.CAUSE if known else Weight.SYMPTOM
+    return MissingTestExtra(distribution=known, name=name, evidence=evidence, weight=weight)
+
+
 def _unknown(name: str, evidence: str) -> Failure:
     distribution = plugins.MARKS.get(name.partition("_")[0], "")
     return MissingTestExtra(distribution=distribution, name=name, evidence=evidence, weight=Weight.WARNING)
@@ -94,7 +101,7 @@ SIGNATURES = (
     ),
     signature(
         "functions are not natively supported",
-        r"async def functions are not natively supported",
+        OUTCOME + r"(?:(?:pytest\.)?PytestUnhandled\w{1,20}Warning: )?(?:Failed: )?async def functions are not natively supported",
         always(MissingTestExtra, distribution="pytest-asyncio", name="async def"),
         (
             "async def functions are not natively supported.",
@@ -228,11 +235,15 @@ SIGNATURES = (
     ),
     signature(
         "not found in `markers` configuration option",
-        r"'(?P<name>\w{1,60})' not found in `markers` configuration option",
-        always(MissingTestExtra, distribution="", weight=Weight.SYMPTOM),
+        OUTCOME + r"(?:Failed: )?'(?P<name>\w{1,60})' not found in `markers` configuration option",
+        _mark,
         (
             "'asyncio' not found in `markers` configuration option",
-            MissingTestExtra(distribution="", name="asyncio", weight=Weight.SYMPTOM),
+            MissingTestExtra(distribution="pytest-asyncio", name="asyncio"),
+        ),
+        (
+            "E   Failed: 'own' not found in `markers` configuration option",
+            MissingTestExtra(distribution="", name="own", weight=Weight.SYMPTOM),
         ),
     ),
     signature(
@@ -255,6 +266,15 @@ SIGNATURES = (
         HollowPass,
         ("Ran 0 tests in 0.000s", HollowPass(what="Ran 0 tests")),
         near=("collected 0 items / 1 error",),
+    ),
+    signature(
+        "ile or directory not found: ",
+        r"ERROR: (?:file or directory not found: |not found: )(?P<path>[^\s:]{1,200})",
+        always(MissingProjectFile, tool="pytest"),
+        (
+            "ERROR: file or directory not found: tests/unit",
+            MissingProjectFile(path="tests/unit", tool="pytest"),
+        ),
     ),
 )
 """What test runners say."""

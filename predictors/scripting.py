@@ -10,6 +10,8 @@ from specbuild.failures import (
     MissingLibrary,
     MissingModule,
     MissingProjectFile,
+    MissingToolchain,
+    NotInstallable,
     StageFailed,
     UnsatisfiableResolution,
     VersionOutOfRange,
@@ -87,6 +89,10 @@ def _gem(evidence: str, module: str = "", exact: str = "") -> Failure:
 def _extensions(names: str, evidence: str) -> tuple[Failure, ...]:
     found = re.findall(r"\"(\w{1,40})\"", names)
     return tuple(MissingModule(language="php", module=one, evidence=evidence) for one in found)
+
+
+def _stage(evidence: str, stage: str = "", second: str = "") -> Failure:
+    return StageFailed(stage=stage or second, evidence=evidence, weight=Weight.SYMPTOM)
 
 
 def _php(name: str, evidence: str) -> Failure | None:
@@ -360,6 +366,43 @@ SIGNATURES = (
         ),
         follow=r"(?P<failed>\*\*\* (?:ERROR: missing|extconf\.rb failed)|.{0,60}(?:is|are) (?:missing|required|not found))",
         within=2,
+    ),
+    signature(
+        "ould not find a JavaScript runtime",
+        LED + r"Could not find a JavaScript runtime",
+        always(MissingToolchain, language="node"),
+        (
+            "ExecJS::RuntimeUnavailable: Could not find a JavaScript runtime. See the list of available runtimes.",
+            MissingToolchain(language="node"),
+        ),
+    ),
+    signature(
+        "rror occurred while installing ",
+        r"An error occurred while installing (?P<stage>[\w.-]{1,80}) \([^)]{1,40}\), and Bundler$|"
+        r"An error occurred while installing (?P<second>[\w.-]{1,80}) \([^)]{1,40}\), and Bundler cannot",
+        _stage,
+        (
+            "An error occurred while installing nokogiri (1.10.1), and Bundler cannot continue.",
+            StageFailed(stage="nokogiri", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        ("onfigure failed for ", " failed. See"),
+        r"! (?:Configure failed for (?P<stage>[\w.:-]{1,80})\. See|Installing (?P<second>[\w.:-]{1,80}) failed\. See)",
+        _stage,
+        (
+            "! Configure failed for XML-LibXML-2.0208. See /x/build.log for details.",
+            StageFailed(stage="XML-LibXML-2.0208", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "No composer.json ",
+        r"(?:No composer\.json (?:present|found) in|Composer could not find a composer\.json file)",
+        always(NotInstallable, tool="composer", problem="no-manifest"),
+        (
+            "  No composer.json present in the current directory",
+            NotInstallable(tool="composer", problem="no-manifest"),
+        ),
     ),
 )
 """What Ruby's, PHP's and Perl's tools say."""

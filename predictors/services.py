@@ -92,6 +92,11 @@ def _sqlstate(state: str, code: str, evidence: str) -> Failure:
     return ServiceNeeded(service="postgresql" if code == "7" else "mysql", evidence=evidence)
 
 
+def _broker(scheme: str, evidence: str) -> Failure:
+    """Celery talks to RabbitMQ unless it is told of another broker."""
+    return ServiceNeeded(service="redis" if scheme == "redis" else "rabbitmq", evidence=evidence)
+
+
 def _known(evidence: str, **services: str) -> Failure:
     """The name of the group that matched is the service."""
     return ServiceNeeded(service=next(iter(services)), evidence=evidence)
@@ -287,7 +292,7 @@ SIGNATURES = (
     ),
     signature(
         "not connect to server: ",
-        RAISED + r"could not connect to server: ",
+        RAISED + r"(?:DBI connect\(.{0,160}?\) failed: )?could not connect to server: ",
         _postgresql,
         (
             "psycopg2.OperationalError: could not connect to server: Connection refused",
@@ -483,6 +488,19 @@ SIGNATURES = (
         (
             "error: failed to connect to the host: dial tcp 127.0.0.1:5432: connect: connection refused",
             ServiceNeeded(service="postgresql", address="127.0.0.1:5432"),
+        ),
+    ),
+    signature(
+        ("kombu.exceptions.OperationalError", "annot connect to amqp", "annot connect to redis"),
+        r"(?:kombu\.exceptions\.OperationalError: |\[[^\]]{1,80}\] (?:consumer: )?Cannot connect to )(?P<scheme>\[Errno 111\] Connection refused$|amqp|redis)",
+        _broker,
+        (
+            "kombu.exceptions.OperationalError: [Errno 111] Connection refused",
+            ServiceNeeded(service="rabbitmq"),
+        ),
+        (
+            "[2024-01-01 10:00:00,000: ERROR/MainProcess] consumer: Cannot connect to redis://localhost:6379/0: Error",
+            ServiceNeeded(service="redis"),
         ),
     ),
 )

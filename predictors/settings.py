@@ -14,6 +14,16 @@ def _setting(variable: str, evidence: str) -> Failure | None:
     return None if variable in _KNOWN else SettingNeeded(variable=variable, evidence=evidence)
 
 
+def _cloud(evidence: str, credentials: str = "") -> Failure:
+    """The variables by which the client of the cloud is told what it lacks."""
+    return SettingNeeded(variable="AWS_ACCESS_KEY_ID" if credentials else "AWS_DEFAULT_REGION", evidence=evidence)
+
+
+def _pydantic(evidence: str, variable: str = "") -> Failure | None:
+    """Fields of settings are read from variables of their names, in capitals."""
+    return SettingNeeded(variable=variable.upper(), evidence=evidence) if variable else None
+
+
 def _either(evidence: str, variable: str = "", second: str = "") -> Failure | None:
     return _maybe(variable or second, evidence)
 
@@ -120,6 +130,39 @@ SIGNATURES = (
         r"(?:\d{4}/\d\d/\d\d [\d:]{8} )?(?:panic: )?required key (?P<variable>[A-Z][A-Z0-9_]{2,60}) missing value",
         _setting,
         ("panic: required key APP_PORT missing value", SettingNeeded(variable="APP_PORT")),
+    ),
+    signature(
+        ("nable to locate credentials", "rror: You must specify a region"),
+        OUTCOME + r"(?:botocore\.exceptions\.)?(?:No(?P<credentials>Credentials)Error: Unable to locate credentials|NoRegionError: You must specify)",
+        _cloud,
+        (
+            "botocore.exceptions.NoCredentialsError: Unable to locate credentials",
+            SettingNeeded(variable="AWS_ACCESS_KEY_ID"),
+        ),
+        ("botocore.exceptions.NoRegionError: You must specify a region.", SettingNeeded(variable="AWS_DEFAULT_REGION")),
+    ),
+    signature(
+        "nvironment variable",
+        OUTCOME + r"[\w.]{1,80}(?:Error|Exception|Configured): .{0,160}?\b(?:[Ss]et(?:ting)?|[Dd]efine|[Ee]xport|[Pp]rovide) "
+        rf"(?:the |an? )?(?:environment variable )?{_VARIABLE} ?(?:environment variable(?! to (?:override|change|point|use))|env var|in (?:the|your) environment|$)",
+        _setting,
+        (
+            "openai.OpenAIError: The key must be set by passing it or by setting the OPENAI_API_KEY environment variable",
+            SettingNeeded(variable="OPENAI_API_KEY"),
+        ),
+        near=("ValueError: setting the value in the environment variable",),
+    ),
+    signature(
+        "validation error",
+        OUTCOME + r"(?:pydantic\S{0,60}\.)?ValidationError: \d{1,3} validation errors? for (?:\w{0,40}(?:Settings|Config|Env)\w{0,40})$",
+        _pydantic,
+        (
+            "E   pydantic_core.ValidationError: 1 validation error for Settings\nE   database_url\nE     Field required [type=",
+            SettingNeeded(variable="DATABASE_URL"),
+        ),
+        near=("pydantic.ValidationError: 1 validation error for User",),
+        follow=r"(?P<variable>[A-Za-z]\w{1,60})$",
+        within=1,
     ),
 )
 """Settings that come from the environment."""

@@ -198,7 +198,7 @@ SIGNATURES = (
     ),
     signature(
         ("invalid target release: ", "not supported"),
-        LED + r"(?:error: )?(?:invalid target release: |release version )(?P<required>[\d.]{1,6})(?: not supported|$)",
+        r"(?:Failed to execute goal .{1,300}?: )?(?:Fatal error compiling: )?(?:error: ){0,2}(?:invalid target release: |release version )(?P<required>[\d.]{1,6})(?: not supported|$| -> )",
         always(VersionOutOfRange, tool="java", because="target release"),
         (
             "[ERROR] Fatal error compiling: error: invalid target release: 21",
