@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specbuild.failures import BinaryTooNew, Failure, MissingLibrary, Weight
+from specbuild.failures import BinaryTooNew, Failure, MissingLibrary, NotBuilt, Weight
 from specbuild.predictors.phrases import RAISED
 from specbuild.predictors.signature import always, signature
 
@@ -12,6 +12,16 @@ def _library(library: str, evidence: str) -> Failure | None:
     if library.endswith((".dylib", ".dll")):
         return None
     return MissingLibrary(library=library, when="load", evidence=evidence)
+
+
+_SYSTEM = ("/usr/", "/lib", "/opt/")
+
+
+def _file(library: str, evidence: str) -> Failure:
+    """A path that is no part of the system is a library of the project, which a step before would have made."""
+    if library.startswith("/") and not library.startswith(_SYSTEM):
+        return NotBuilt(path=library, evidence=evidence)
+    return MissingLibrary(library=library.rsplit("/", 1)[-1], when="load", evidence=evidence)
 
 
 _KINDS = frozenset({"the", "static", "shared", "dynamic", "native", "required", "system", "c", "standard", "this", "a"})
@@ -44,7 +54,7 @@ SIGNATURES = (
         + RAISED
         + r"(?:libffi\S{0,9}: )?)"
         r"(?P<library>[^\s:'\"()#`]{1,200}\.so[\d.]{0,20}): cannot open shared object file",
-        always(MissingLibrary, when="load"),
+        _file,
         (
             "ImportError: libgomp.so.1: cannot open shared object file: No such file or directory",
             MissingLibrary(library="libgomp.so.1", when="load"),

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from specbuild.failures import Failure, Weight
 from specbuild.predictors.signature import Found, Signature
-from specbuild.predictors.text import EVIDENCE, LINE, plain
+from specbuild.predictors.text import EVIDENCE, LINE, inner, plain
 
 MOST = 500
 """Failures that one reader reports; what is wrong shows in the first few."""
@@ -22,6 +22,9 @@ _BUILDS = re.compile(r"\s{0,12}(?P<what>Building|Built) (?P<name>[A-Za-z0-9][\w.
 
 _OPEN = 16
 """Signatures that may wait for a following line at a time."""
+
+_LEADERS = 4
+"""Texts of a line that are looked at: itself, and what is left of it without the classes of exceptions before it."""
 
 GATES = (
     "rror",
@@ -229,23 +232,32 @@ class Reader:
         candidates = self._index.candidates(line[:LINE])
         if not candidates:
             return []
-        text = plain(line)
-        found: list[Failure] = []
+        told = text = plain(line)
+        for _ in range(_LEADERS):
+            matched, found = self._match(candidates, text, told)
+            if found and len(line) <= LINE and len(self._told) < MOST:
+                self._told.add(line)
+            if matched:
+                return found
+            text = inner(text)
+            if not text:
+                break
+        return []
+
+    def _match(self, candidates: Sequence[Signature], text: str, told: str) -> tuple[bool, list[Failure]]:
+        """Whether a signature makes something of the text, now or with a following line; and what it makes."""
+        matched = False
         for one in candidates:
             match = one.pattern.match(text)
             if match is None:
                 continue
             groups = {name: value for name, value in match.groupdict().items() if value is not None}
             if one.follow is not None and len(self._waiting) < _OPEN:
-                self._waiting.append(_Waiting(one, one.follow, groups, text, one.within))
-                continue
-            made = _made(one, groups, text)
-            found += made
-            if made:
-                if len(line) <= LINE and len(self._told) < MOST:
-                    self._told.add(line)
-                break
-        return found
+                self._waiting.append(_Waiting(one, one.follow, groups, told, one.within))
+                matched = True
+            elif made := _made(one, groups, told):
+                return True, list(made)
+        return matched, []
 
     def _follow(self, text: str) -> list[Failure]:
         found: list[Failure] = []

@@ -357,7 +357,7 @@ SIGNATURES = (
         r"checking for \w{1,60}\(\) in -l(?P<library>[\w.+-]{1,40})\.\.\. no$",
         _gem_library,
         (
-            "checking for magic_open() in -lmagic... no\n*** ERROR: missing library to compile this module",
+            "checking for magic_load() in -lmagic... no\n*** ERROR: missing library to compile this module",
             MissingLibrary(library="magic", when="link"),
         ),
         (

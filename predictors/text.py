@@ -27,6 +27,28 @@ _WRAPPERS = re.compile(
 """What other tools put before a line that they pass on."""
 
 
+_LEADERS = re.compile(
+    r"(?:(?:FAILED|ERROR) .{1,300}? - (?=[A-Z])"  # pytest's summary
+    r"|(?!Assert|Skip|\w{0,60}Warning: )[A-Za-z]?[\w.:\\]{0,100}(?:Error|Exception|NotFound|Missing|Failure|Failed|Refused|Exit): "
+    r"|(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic|Caused by|cause|Uncaught|Unhandled error event|\[\w{1,20}\]): "
+    r"|(?:Uncaught|PHP Fatal error: {1,2}Uncaught|\[\w{1,20}\]) (?=\w)"
+    r"|thread '[^']{1,60}' (?:\(\d{1,9}\) )?panicked at (?:[^\s:]{1,200}:\d{1,6}:\d{1,6}: |'(?=[a-zA-Z]))"
+    r"|called `Result::unwrap\(\)` on an `Err` value: \"?"
+    r"|Exception in thread \"[^\"]{1,60}\" "
+    r"|[^\s\"`']{1,200}:\d{1,6}:in [`'][^`']{1,80}': "  # ruby
+    r"|(?:Received unexpected error|Message|unexpected error|Original error was|The error was): {1,4}"
+    r"|(?:could not compile `[^`]{1,80}`[^;]{0,80}|server exited with status \d{1,3}|Rule \d{1,3}): ?;? ?"
+    r")(?=\S)"
+)
+"""What raises a message and repeats it: the classes of exceptions, and words that say error and no more."""
+
+
+def inner(text: str) -> str:
+    """The message without what leads it, or nothing if nothing does."""
+    found = _LEADERS.match(text)
+    return text[found.end() :] if found else ""
+
+
 def plain(line: str) -> str:
     """The line without end, colours and the marks that wrap it, at most LINE characters."""
     text = line[:LINE]
