@@ -10,6 +10,7 @@ from specbuild.failures import (
     NetworkTrouble,
     NotInstallable,
     UnfitLock,
+    UnreachableSource,
     UnsatisfiableResolution,
     VersionOutOfRange,
 )
@@ -54,15 +55,18 @@ SIGNATURES = (
     ),
     signature(
         "required by crate `",
-        r"(?:called `Result::unwrap\(\)` on an `Err` value: \".{0,600}\\n)?The system library `(?P<module>[\w.+-]{1,80})` required by crate `[^`]{1,80}` was not found",
+        r"(?:called `Result::unwrap\(\)` on an `Err` value: \".{0,600}\\n)?The system library "
+        r"`(?P<module>[\w.+-]{1,80})` required by crate `[^`]{1,80}` was not found",
         MissingPkgConfig,
         (
             "The system library `alsa` required by crate `alsa-sys` was not found.",
             MissingPkgConfig(module="alsa"),
         ),
         (
-            r'called `Result::unwrap()` on an `Err` value: "\npkg-config exited with status code 1\n> pkg-config alsa'
-            r"\n\nThe system library `alsa` required by crate `alsa-sys` was not found.\n",
+            (
+                r'called `Result::unwrap()` on an `Err` value: "\npkg-config exited with status code 1\n> pkg-config alsa'
+                r"\n\nThe system library `alsa` required by crate `alsa-sys` was not found.\n"
+            ),
             MissingPkgConfig(module="alsa"),
         ),
     ),
@@ -114,7 +118,7 @@ SIGNATURES = (
         r"|no matching package named `(?P<name>[^`]{1,80})` found)",
         _unsolved,
         (
-            "error: failed to select a version for the requirement `serde = \"^9\"`",
+            'error: failed to select a version for the requirement `serde = "^9"`',
             UnsatisfiableResolution(tool="cargo", requirement='serde = "^9"'),
         ),
         (
@@ -155,6 +159,25 @@ SIGNATURES = (
             "error occurred: Failed to find tool. Is `c++` installed? (see https://d.example)",
             MissingToolchain(language="c++", program="c++"),
         ),
+    ),
+    signature(
+        "rror: the ",
+        r"error: the (?:`-Z`|option `Z`|`[^`]{1,60}`) (?:flag |option )?is only accepted on the nightly",
+        always(VersionOutOfRange, tool="rust", required="nightly"),
+        (
+            "error: the `-Z` flag is only accepted on the nightly channel of Cargo, but this is the `stable` channel",
+            VersionOutOfRange(tool="rust", required="nightly"),
+        ),
+    ),
+    signature(
+        "nable to update http",
+        r"Unable to update (?P<url>(?:https?|ssh|git)://[^\s?#]{1,160})",
+        always(UnreachableSource, role="dependency"),
+        (
+            "  Unable to update https://h.example/a/x?branch=main",
+            UnreachableSource(url="https://h.example/a/x", role="dependency"),
+        ),
+        near=("  Unable to update the registry",),
     ),
 )
 """What cargo, rustup and build scripts say."""

@@ -25,7 +25,14 @@ def _considered(package: str, evidence: str) -> Failure:
     return MissingCMakePackage(package=package, evidence=evidence, weight=Weight.SYMPTOM)
 
 
-_TOOLS = {"PkgConfig": "pkg-config", "Git": "git", "Doxygen": "doxygen", "BISON": "bison", "FLEX": "flex", "Perl": "perl"}
+_TOOLS = {
+    "PkgConfig": "pkg-config",
+    "Git": "git",
+    "Doxygen": "doxygen",
+    "BISON": "bison",
+    "FLEX": "flex",
+    "Perl": "perl",
+}
 """Modules of CMake that look for a program."""
 
 
@@ -173,9 +180,12 @@ SIGNATURES = (
     ),
     signature(
         ("ould not find", "annot find", "not found", "s required", "nable to find"),
-        r"(?:CMake Error: |CMake Error at \S{1,200} \(message\): )?(?:(?:Could not|Cannot|Can't|Unable to) find (?:the )?"
-        r"(?P<name>[A-Za-z][\w+-]{1,30})(?: library| headers?| development files| package)?[,.;!:] (?:[Pp]lease |[Yy]ou |[Mm]ake |[Tt]ry |[Ii]nstall |[Ss]et )"
-        r"|(?P<second>[A-Za-z][\w+-]{1,30})(?: library| headers?| package)? (?:was |is )?(?:not found|required)[,.;!:] (?:[Pp]lease |[Yy]ou |[Mm]ake |[Ii]nstall ))",
+        r"(?:CMake Error: |CMake Error at \S{1,200} \(message\): )?(?:(?:Could not|Cannot|Can't|Unable to) find "
+        r"(?:the )?"
+        r"(?P<name>[A-Za-z][\w+-]{1,30})(?: library| headers?| development files| package)?[,.;!:] (?:[Pp]lease "
+        r"|[Yy]ou |[Mm]ake |[Tt]ry |[Ii]nstall |[Ss]et )"
+        r"|(?P<second>[A-Za-z][\w+-]{1,30})(?: library| headers?| package)? (?:was |is )?(?:not found"
+        r"|required)[,.;!:] (?:[Pp]lease |[Yy]ou |[Mm]ake |[Ii]nstall ))",
         _wanted,
         (
             "CMake Error at CMakeLists.txt:30 (message):\n  Could not find libuv, please install libuv1-dev",
@@ -204,7 +214,10 @@ SIGNATURES = (
         r"Could not find a configuration file for package \"(?P<package>[^\s\"]{1,100})\" that is$",
         MissingCMakePackage,
         (
-            '  Could not find a configuration file for package "Eigen3" that is\n  compatible with requested version "3.4".',
+            (
+                '  Could not find a configuration file for package "Eigen3" that is\n  compatible with requested '
+                'version "3.4".'
+            ),
             MissingCMakePackage(package="Eigen3"),
         ),
     ),

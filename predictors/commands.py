@@ -97,8 +97,9 @@ SIGNATURES = (
     signature(
         "No such file or directory: ",
         OUTCOME + r"(?:[A-Za-z.]{1,60}: Could not run \S{1,60}: |"
-        r"(?:FileNotFoundError|OSError|error|subprocess\.\w{1,40}|ERROR|Error): )"
-        r"(?:Could not run \S{1,60}: )?\[Errno 2\] No such file or directory: b?['\"](?P<name>[^'\"\s]{1,200})['\"]"
+        r"(?:FileNotFoundError|OSError|error|subprocess\.\w{1,40}|ERROR|Error|(?!IO)[\w.]{1,80}Error): )"
+        r"(?:Could not run \S{1,60}: |server exited with status \d{1,3}: )?\[Errno 2\] No such file or "
+        r"directory: b?['\"](?P<name>[^'\"\s]{1,200})['\"]"
         r"(?:: b?['\"][^'\"\s]{1,200}['\"])?$",
         program_or_file,
         (
@@ -177,7 +178,7 @@ SIGNATURES = (
     ),
     signature(
         "failed: No such file or directory",
-        r"error: command '(?P<command>[^'\s]{1,200})' failed: No such file or directory$",
+        r"(?:error: )?command '(?P<command>[^'\s]{1,200})' failed: No such file or directory$",
         missing_command,
         ("error: command 'bison' failed: No such file or directory", MissingCommand(command="bison")),
         (
@@ -219,7 +220,8 @@ SIGNATURES = (
     ),
     signature(
         "xecutable file not found",
-        r"(?:[^\"]{1,120}\")?exec: \"(?P<command>[^\"\s]{1,80})\": executable file not found in \$PATH",
+        r"(?:[^\"]{1,120}\"|(?:[\w ]{1,40}: ){1,3})?exec: \"(?P<command>[^\"\s]{1,80})\": executable file not "
+        r"found in \$PATH",
         missing_command,
         (
             'exec: "protoc": executable file not found in $PATH',
@@ -253,7 +255,8 @@ SIGNATURES = (
     ),
     signature(
         "CalledProcessError: Command",
-        r"subprocess\.CalledProcessError: Command '(?P<command>[\w.+-]{1,60})(?: [^']{0,200})?' "
+        r"(?:subprocess\.)?CalledProcessError: Command '?(?:\[')?(?P<command>[\w.+-]{1,60})(?:'?,? "
+        r"[^]]{0,200}?)?['\]]{1,3} "
         r"returned non-zero exit status 127",
         missing_command,
         (
@@ -346,7 +349,8 @@ SIGNATURES = (
     ),
     signature(
         ("annot execute '", "annot execute ‘", "annot find 'ld'", "rror trying to exec "),
-        r"(?:gcc|g\+\+|cc|c\+\+|clang|collect2|gfortran): (?:fatal )?error: (?:cannot execute|cannot find|error trying to exec) [‘'\"](?P<command>[\w.+-]{1,40})[’'\"]",
+        r"(?:gcc|g\+\+|cc|c\+\+|clang|collect2|gfortran): (?:fatal )?error: (?:cannot execute|cannot find|error "
+        r"trying to exec) [‘'\"](?P<command>[\w.+-]{1,40})[’'\"]",
         _part_of_compiler,
         (
             "gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",

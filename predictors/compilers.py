@@ -67,7 +67,9 @@ def _common(standard: str, evidence: str) -> Failure:
     )
 
 
-_PROGRAMS = frozenset({"as", "ld", "cc1", "cc1plus", "gcc", "g", "g++", "cc", "clang", "clang++", "f951", "gfortran", "lto1"})
+_PROGRAMS = frozenset(
+    {"as", "ld", "cc1", "cc1plus", "gcc", "g", "g++", "cc", "clang", "clang++", "f951", "gfortran", "lto1"}
+)
 
 
 def _option_of_compiler(compiler: str, standard: str, evidence: str) -> Failure | None:
@@ -345,7 +347,8 @@ SIGNATURES = (
     ),
     signature(
         ("has not been declared", "does not name a type", "is not a member of ‘std’", "is not a member of 'std'"),
-        _WHERE + r"error: [‘'](?:std::)?(?P<standard>u?int(?:8|16|32|64|ptr)_t|numeric_limits|string_view|optional|function|array"
+        _WHERE + r"error: [‘'](?:std::)?(?P<standard>u?int(?:8|16|32|64|ptr)_t|numeric_limits|string_view|optional"
+        r"|function|array"
         r"|unique_ptr|sort|exchange)[’'] (?:has not been declared|does not name a type|is not a member of)",
         always(UnfitCompiler, compiler="c++", direction="too-new", weight=Weight.SYMPTOM),
         (
@@ -354,8 +357,16 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("nsupported architecture", "nsupported platform", "nsupported GOOS/GOARCH", "nknown architecture", "not supported on this"),
-        r"(?:" + _WHERE + r"error: #error \"?|(?:go: |\w{1,40}Error: |[Ee]rror: ))(?:.{0,40}? )?[Uu]n(?:supported|known) "
+        (
+            "nsupported architecture",
+            "nsupported platform",
+            "nsupported GOOS/GOARCH",
+            "nknown architecture",
+            "not supported on this",
+        ),
+        r"(?:"
+        + _WHERE
+        + r"error: #error \"?|(?:go: |\w{1,40}Error: |[Ee]rror: ))(?:.{0,40}? )?[Uu]n(?:supported|known) "
         r"(?:architecture|platform|GOOS/GOARCH pair)[: ]{0,2}(?P<subject>[\w/.-]{0,40})",
         WrongArchitecture,
         ("go: unsupported GOOS/GOARCH pair linux/foo", WrongArchitecture(subject="linux/foo")),
@@ -370,7 +381,8 @@ SIGNATURES = (
     ),
     signature(
         "ailed with exit ",
-        r"error: command '?(?P<compiler>[^'\s]{0,60}(?:gcc|g\+\+|cc|clang|c\+\+|gfortran))' failed with exit (?:status|code) [2-9]",
+        r"error: command '?(?P<compiler>[^'\s]{0,60}(?:gcc|g\+\+|cc|clang|c\+\+|gfortran))' failed with exit "
+        r"(?:status|code) [2-9]",
         always(CompilerFailed, weight=Weight.SYMPTOM),
         (
             "error: command 'gcc' failed with exit status 4",
@@ -385,7 +397,8 @@ SIGNATURES = (
     ),
     signature(
         ("rror: unrecognized command line option", "unrecognized option '", "nknown argument: '"),
-        r"(?P<compiler>\w{1,12}(?:\+\+)?): (?:error: )?(?:unrecogni[sz]ed (?:command[ -]line )?option|unknown argument:) [‘'\"](?P<standard>-[^’'\"\s]{1,80})[’'\"]",
+        r"(?P<compiler>\w{1,12}(?:\+\+)?): (?:error: )?(?:unrecogni[sz]ed (?:command[ -]line )?option|unknown "
+        r"argument:) [‘'\"](?P<standard>-[^’'\"\s]{1,80})[’'\"]",
         _option_of_compiler,
         (
             'cc1: error: unrecognized command line option "-std=c17"',

@@ -63,16 +63,84 @@ def _macro(evidence: str, macro: str = "", second: str = "") -> Failure:
 
 
 _PROGRAMS = frozenset(
-    "bison flex yacc lex gperf ragel nasm yasm swig xsltproc xmllint msgfmt gettext gettextize intltool libtool libtoolize "
-    "perl python python3 awk gawk sed m4 make gmake cmake ninja help2man makeinfo asciidoc doxygen git valac pkg-config "
-    "glib-genmarshal gdbus-codegen protoc protobuf-compiler xgettext ocaml ocamlc ghc wget curl rsync unzip zip rst2man "
-    "pandoc dot convert gcc g++ cc c++ go cargo rustc javac java node npm tclsh ruby lua".split()
+    [
+        "bison",
+        "flex",
+        "yacc",
+        "lex",
+        "gperf",
+        "ragel",
+        "nasm",
+        "yasm",
+        "swig",
+        "xsltproc",
+        "xmllint",
+        "msgfmt",
+        "gettext",
+        "gettextize",
+        "intltool",
+        "libtool",
+        "libtoolize",
+        "perl",
+        "python",
+        "python3",
+        "awk",
+        "gawk",
+        "sed",
+        "m4",
+        "make",
+        "gmake",
+        "cmake",
+        "ninja",
+        "help2man",
+        "makeinfo",
+        "asciidoc",
+        "doxygen",
+        "git",
+        "valac",
+        "pkg-config",
+        "glib-genmarshal",
+        "gdbus-codegen",
+        "protoc",
+        "protobuf-compiler",
+        "xgettext",
+        "ocaml",
+        "ocamlc",
+        "ghc",
+        "wget",
+        "curl",
+        "rsync",
+        "unzip",
+        "zip",
+        "rst2man",
+        "pandoc",
+        "dot",
+        "convert",
+        "gcc",
+        "g++",
+        "cc",
+        "c++",
+        "go",
+        "cargo",
+        "rustc",
+        "javac",
+        "java",
+        "node",
+        "npm",
+        "tclsh",
+        "ruby",
+        "lua",
+    ]
 )
 """What configure scripts look for as programs; all else they look for is a library."""
 
 
 def _configured(name: str, evidence: str) -> Failure:
     return missing_command(name, evidence) if name.lower() in _PROGRAMS else _lower(name, evidence)
+
+
+def _python_or_lower(name: str, evidence: str) -> Failure:
+    return MissingHeader(header="Python.h", evidence=evidence) if name == "Python" else _lower(name, evidence)
 
 
 def _old_tool(tool: str, required: str, evidence: str) -> Failure:
@@ -98,7 +166,8 @@ SIGNATURES = (
     ),
     signature(
         ("', required by '", "No package '"),
-        r"(?P<went_on>-- {0,4})?(?:Package|No package) '(?P<module>[^\s']{1,100})'(?:, required by '[^']{1,100}', not)? found$",
+        r"(?P<went_on>-- {0,4})?(?:Package|No package) '(?P<module>[^\s']{1,100})'(?:, required by "
+        r"'[^']{1,100}', not)? found$",
         _no_package,
         ("Package 'zlib', required by 'virtual:world', not found", MissingPkgConfig(module="zlib")),
         ("--   No package 'gtk+-3.0' found", MissingPkgConfig(module="gtk+-3.0", weight=Weight.SYMPTOM)),
@@ -245,7 +314,8 @@ SIGNATURES = (
     ),
     signature(
         ("could not be found or is too old", "annot find pkg-config", "pkg-config not found"),
-        r"configure: error: (?:The pkg-config script could not be found|(?:.{0,20} )?pkg-config (?:not found|is required))",
+        r"configure: error: (?:The pkg-config script could not be found|(?:.{0,20} )?pkg-config (?:not found|is "
+        r"required))",
         always(MissingCommand, command="pkg-config"),
         (
             "configure: error: The pkg-config script could not be found or is too old.  Make sure it",
@@ -254,7 +324,8 @@ SIGNATURES = (
     ),
     signature(
         "onfigure: error: ",
-        r"configure: error: (?:\*{1,4} ?)?(?:(?:[Cc]an ?(?:not|'t)|[Cc]ould not|[Uu]nable to|[Dd]id not|[Mm]issing) ?(?:find|locate)?|No|no) "
+        r"configure: error: (?:\*{1,4} ?)?(?:(?:[Cc]an ?(?:not|'t)|[Cc]ould not|[Uu]nable to|[Dd]id not"
+        r"|[Mm]issing) ?(?:find|locate)?|No|no) "
         r"(?:the |header |file |required ){0,3}[<'\"`]?(?P<header>[\w+-]{1,40}(?:/[\w.+-]{1,40}){0,3}\.h(?:pp)?)\b",
         MissingHeader,
         ("configure: error: Unable to find libxml/parser.h", MissingHeader(header="libxml/parser.h")),
@@ -321,7 +392,8 @@ SIGNATURES = (
     ),
     signature(
         " or higher is required",
-        r"(?:\S{1,80}:\d{1,6}: )?error: (?P<tool>Autoconf|Automake) version (?P<required>[\d.]{1,8}\d) or higher is required",
+        r"(?:\S{1,80}:\d{1,6}: )?error: (?P<tool>Autoconf|Automake) version (?P<required>[\d.]{1,8}\d) or "
+        r"higher is required",
         _old_tool,
         (
             "configure.ac:8: error: Autoconf version 2.71 or higher is required",
@@ -364,16 +436,47 @@ SIGNATURES = (
         r"(?:ninja: error: )?'(?P<path>/[^'\s]{1,200})', needed by '[^']{1,200}', missing and no known rule",
         _needed_file,
         (
-            "ninja: error: '/usr/lib/x86_64-linux-gnu/libGL.so', needed by 'bin/app', missing and no known rule to make",
+            (
+                "ninja: error: '/usr/lib/x86_64-linux-gnu/libGL.so', needed by 'bin/app', missing and no known rule "
+                "to make"
+            ),
             MissingLibrary(library="libGL.so", when="link"),
         ),
     ),
     signature(
         "ould not find lib",
-        r"(?:scons: \*{3} |\*{2,4} |[Ee]rror: |ERROR: )(?:Could not|Cannot|Did not|Unable to) find (?:the )?(?P<name>lib[\w+-]{1,40})"
+        r"(?:scons: \*{3} |\*{2,4} |[Ee]rror: |ERROR: )(?:Could not|Cannot|Did not|Unable to) find (?:the "
+        r")?(?P<name>lib[\w+-]{1,40})"
         r"(?: library| headers?)?\b",
         MissingDevelopmentFiles,
         ("scons: *** Could not find libconfuse library", MissingDevelopmentFiles(name="libconfuse")),
+    ),
+    signature(
+        " missing",
+        r"(?P<header>[\w+-]{1,40}(?:/[\w.+-]{1,40}){0,3}\.h) is missing\.",
+        MissingHeader,
+        ("mysql.h is missing.  You may need to install it", MissingHeader(header="mysql.h")),
+    ),
+    signature(
+        " missing; ",
+        r"(?P<name>[a-z][\w+-]{1,30}) is missing; necessary for",
+        MissingDevelopmentFiles,
+        ("zlib is missing; necessary for building libxml2", MissingDevelopmentFiles(name="zlib")),
+    ),
+    signature(
+        ("'t find the ", "annot find the ", "ailed to find ", "nable to find ", "ould not find "),
+        r"(?:[\w.]{1,60}: )?(?:Can't install \S{1,40} [\d.]{1,12}\. )?(?:Can't|Could not|Cannot|Unable to"
+        r"|Failed to) find (?:the )?(?P<name>[A-Za-z][\w+-]{1,30})"
+        r"(?:'s)? (?:library or one of the dependent libraries|development (?:headers|files|libraries|package))",
+        _python_or_lower,
+        (
+            "Can't install RMagick 4.0. Can't find the ImageMagick library or one of the dependent libraries.",
+            MissingDevelopmentFiles(name="imagemagick"),
+        ),
+        (
+            "RuntimeError: Unable to find the Python development headers; install python3-dev",
+            MissingHeader(header="Python.h"),
+        ),
     ),
 )
 """What is looked for before anything is compiled."""

@@ -6,6 +6,7 @@ from specbuild.failures import MissingData, MissingLocale, MissingTimezone, Weig
 from specbuild.predictors.phrases import LED, OUTCOME
 from specbuild.predictors.signature import always, signature
 
+
 def _zone(evidence: str, zone: str = "") -> MissingTimezone:
     return MissingTimezone(zone=zone, evidence=evidence)
 
@@ -72,7 +73,10 @@ SIGNATURES = (
     ),
     signature(
         ("to use ASCII as encoding", "in US-ASCII", "(US-ASCII)", "for encoding US-ASCII", "for encoding ASCII"),
-        r"(?:[^\s\"`]{0,200}:\d{1,6}:in )?(?:[`'][\w.#?! ]{1,80}': )?" + LED + r"(?:configured to use ASCII as encoding|invalid byte sequence in US-ASCII|invalid multibyte char \(US-ASCII\)"
+        r"(?:[^\s\"`]{0,200}:\d{1,6}:in )?(?:[`'][\w.#?! ]{1,80}': )?"
+        + LED
+        + r"(?:configured to use ASCII as encoding|invalid byte sequence in US-ASCII|invalid multibyte char "
+        r"\(US-ASCII\)"
         r"|unmappable character (?:\(0x\w{1,4}\) )?for encoding (?:US-)?ASCII)",
         always(MissingLocale, locale="UTF-8"),
         (
@@ -98,9 +102,13 @@ SIGNATURES = (
     ),
     signature(
         ("No source of timezone data", "nvalid timezone"),
-        r"(?:[\w:]{1,60}: )?(?:No source of timezone data could be found|[Ii]nvalid timezone(?: identifier)?: (?P<zone>[\w/+-]{1,60}))",
+        r"(?:[\w:]{1,60}: )?(?:No source of timezone data could be found|[Ii]nvalid timezone(?: identifier)?: "
+        r"(?P<zone>[\w/+-]{1,60}))",
         _zone,
-        ("TZInfo::ResolveError: No source of timezone data could be found, no time zone data", MissingTimezone(zone="")),
+        (
+            "TZInfo::ResolveError: No source of timezone data could be found, no time zone data",
+            MissingTimezone(zone=""),
+        ),
     ),
 )
 """What is read at run time and was not installed."""

@@ -95,5 +95,24 @@ SIGNATURES = (
             DeadUrl(url="https://host.example/a/"),
         ),
     ),
+    signature(
+        ("fatal: empty ident name", "fatal: no email was given", "fatal: no name was given"),
+        r"fatal: (?:empty ident name|no (?:email|name) was given)",
+        always(VersionControlNeeded, need="identity"),
+        (
+            "fatal: empty ident name (for <root@x>) not allowed",
+            VersionControlNeeded(need="identity"),
+        ),
+    ),
+    signature(
+        ("no git tags", "no tags found", "nable to determine version", "o tags found"),
+        r"(?:[\w.]{1,80}: )?(?:[Uu]nable to determine (?:the )?version[^.]{0,80}(?:no git tags|no tags found"
+        r"|tags)|no (?:git )?tags found)",
+        always(VersionControlNeeded, need="tags"),
+        (
+            "RuntimeError: Unable to determine version from git; no tags found",
+            VersionControlNeeded(need="tags"),
+        ),
+    ),
 )
 """What git says."""

@@ -47,7 +47,8 @@ SIGNATURES = (
     ),
     signature(
         "dial tcp: lookup ",
-        r"(?:go: )?(?:\S{1,120}: )?(?:Get \"[^\"]{1,200}\": )?dial tcp: lookup (?P<host>[\w.-]{1,120})(?: on \S{1,60})?: (?!no such host)",
+        r"(?:go: )?(?:\S{1,120}: )?(?:Get \"[^\"]{1,200}\": )?dial tcp: lookup (?P<host>[\w.-]{1,120})(?: on "
+        r"\S{1,60})?: (?!no such host)",
         NetworkTrouble,
         (
             'go: a@v1: Get "https://p.example/a.mod": dial tcp: lookup p.example: Temporary failure in name resolution',
@@ -58,7 +59,10 @@ SIGNATURES = (
         "verifying ",
         r"(?:go: )?verifying (?P<subject>\S{1,160}): checksum mismatch",
         always(IntegrityMismatch, tool="go"),
-        ("go: verifying a.example/b@v1.0.0: checksum mismatch", IntegrityMismatch(tool="go", subject="a.example/b@v1.0.0")),
+        (
+            "go: verifying a.example/b@v1.0.0: checksum mismatch",
+            IntegrityMismatch(tool="go", subject="a.example/b@v1.0.0"),
+        ),
     ),
     signature(
         ("is not in GOROOT", "is not in std"),
@@ -81,7 +85,8 @@ SIGNATURES = (
     ),
     signature(
         ("build constraints exclude all Go files", "requires cgo", "requires CGO"),
-        r"(?:[^\s\"'`#]{1,200}:\d{1,6}:\d{1,6}: )?(?:Binary was compiled with 'CGO_ENABLED=0', )?\S{1,80} requires (?:cgo to work|CGO)",
+        r"(?:[^\s\"'`#]{1,200}:\d{1,6}:\d{1,6}: )?(?:Binary was compiled with 'CGO_ENABLED=0', )?\S{1,80} "
+        r"requires (?:cgo to work|CGO)",
         always(MissingToolchain, language="c", program="gcc"),
         (
             "Binary was compiled with 'CGO_ENABLED=0', go-sqlite3 requires cgo to work. This is a stub",
@@ -111,11 +116,28 @@ SIGNATURES = (
     ),
     signature(
         "does not contain package ",
-        r"(?:go: )?(?:pattern \S{1,80}: )?(?:main )?module \(?\S{1,120}?\)?(?:@\S{1,60} found.{0,60},)? (?:but )?does not contain package ",
+        r"(?:go: )?(?:pattern \S{1,80}: )?(?:main )?module \(?\S{1,120}?\)?(?:@\S{1,60} found.{0,60},)? (?:but "
+        r")?does not contain package ",
         always(NotInstallable, tool="go", problem="no-main-module"),
         (
             "main module (a.example/b) does not contain package a.example/b/c",
             NotInstallable(tool="go", problem="no-main-module"),
+        ),
+    ),
+    signature(
+        "annot find GOROOT",
+        r"go: cannot find GOROOT directory",
+        always(MissingToolchain, language="go"),
+        ("go: cannot find GOROOT directory: /usr/local/go", MissingToolchain(language="go")),
+    ),
+    signature(
+        "annot find package ",
+        r"(?:[^\s\"'`#]{1,200}:\d{1,6}:\d{1,6}: )?(?:package \S{1,120}: )?cannot find package "
+        r"\"[^\"\s]{1,160}\" in any of",
+        always(UnfitLock, tool="go", problem="incomplete"),
+        (
+            'a.go:3:2: cannot find package "h.example/b" in any of:',
+            UnfitLock(tool="go", problem="incomplete"),
         ),
     ),
 )

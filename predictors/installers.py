@@ -331,5 +331,15 @@ SIGNATURES = (
         always(StageFailed, weight=Weight.SYMPTOM),
         ("Cython.Compiler.Errors.CompileError: pkg/_x.pyx", StageFailed(stage="pkg/_x.pyx", weight=Weight.SYMPTOM)),
     ),
+    signature(
+        "ailed to build installable wheels",
+        r"(?:ERROR: |error: )?(?:ERROR: )?Failed to build installable wheels for some pyproject\.toml based "
+        r"projects \((?P<stage>[\w., -]{1,160})\)",
+        always(StageFailed, weight=Weight.SYMPTOM),
+        (
+            "ERROR: Failed to build installable wheels for some pyproject.toml based projects (lxml)",
+            StageFailed(stage="lxml", weight=Weight.SYMPTOM),
+        ),
+    ),
 )
 """What installers of Python distributions say."""

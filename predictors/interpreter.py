@@ -31,6 +31,8 @@ def _module(module: str, evidence: str) -> Failure:
     top, _, rest = module.partition(".")
     if below := stdlib.MODULES.get(module) or stdlib.MODULES.get(top):
         return VersionOutOfRange(tool="python", required=f"<{below}", because=module, evidence=evidence)
+    if module.startswith(("setuptools.", "pip.")):
+        return DriftedDependency(module=top, name=module, evidence=evidence)
     if known := drift.MODULES.get(module):
         distribution, below = known
         return DriftedDependency(module=distribution, name=module, below=below, evidence=evidence)
@@ -90,7 +92,9 @@ def _namespace(evidence: str, namespace: str = "", name: str = "") -> Failure:
     return MissingModule(language="python", module=f"gi.repository.{namespace or name}", evidence=evidence)
 
 
-_NO_MODULES = frozenset({"it", "this", "the", "that", "module", "package", "library", "something", "a", "an", "name", "dependency"})
+_NO_MODULES = frozenset(
+    {"it", "this", "the", "that", "module", "package", "library", "something", "a", "an", "name", "dependency"}
+)
 _PLUGINS = {"xdist": "pytest-xdist", "anyio": "anyio", "hypothesis": "hypothesis", "syrupy": "syrupy"}
 
 
@@ -110,6 +114,22 @@ def _plugin(module: str, evidence: str) -> Failure:
 def _told_to_install(told: str, module: str, evidence: str) -> Failure:
     weight = Weight.CAUSE if told in {"ImportError", "ModuleNotFoundError"} else Weight.SYMPTOM
     return MissingModule(language="python", module=module.rstrip("."), evidence=evidence, weight=weight)
+
+
+def _to_be_installed(told: str, evidence: str, first: str = "", second: str = "", third: str = "") -> Failure | None:
+    module = first or second or third
+    if module.lower() in _NO_MODULES:
+        return None
+    weight = Weight.CAUSE if told in {"ImportError", "ModuleNotFoundError"} else Weight.SYMPTOM
+    return MissingModule(language="python", module=module, evidence=evidence, weight=weight)
+
+
+def _lower_module(name: str, evidence: str) -> Failure:
+    return MissingModule(language="python", module=name.lower(), evidence=evidence)
+
+
+def _newest(found: str, required: str, evidence: str) -> Failure:
+    return VersionOutOfRange(tool="python", required=f"<={required}", found=found, because="PyO3", evidence=evidence)
 
 
 def _imported(evidence: str, first: str = "", second: str = "", third: str = "") -> Failure | None:
@@ -165,7 +185,8 @@ SIGNATURES = (
     ),
     signature(
         "annot import name ",
-        OUTCOME + r"(?:\w{1,60}: )?ImportError: cannot import name '(?P<name>\w{1,100})' from (?:partially initialized module )?"
+        OUTCOME + r"(?:\w{1,60}: )?ImportError: cannot import name '(?P<name>\w{1,100})' from (?:partially initialized "
+        r"module )?"
         r"'(?P<module>[\w.]{1,100})'(?: \((?P<path>[^()]{1,300}))?",
         _name,
         (
@@ -311,7 +332,8 @@ SIGNATURES = (
     ),
     signature(
         ("distribution was not found", "No package metadata was found", "PackageNotFoundError: "),
-        OUTCOME + r"(?:pkg_resources\.)?(?:DistributionNotFound: The '(?P<first>[A-Za-z][\w.-]{0,80})[^']{0,60}' distribution"
+        OUTCOME
+        + r"(?:pkg_resources\.)?(?:DistributionNotFound: The '(?P<first>[A-Za-z][\w.-]{0,80})[^']{0,60}' distribution"
         r" was not found|(?:importlib[._]metadata\.)?PackageNotFoundError: (?:No package metadata was found for )?"
         r"['\"]?(?P<second>[A-Za-z][\w.-]{0,80})['\"]?$)",
         _distribution,
@@ -327,7 +349,8 @@ SIGNATURES = (
     ),
     signature(
         "VersionConflict: ",
-        OUTCOME + r"(?:pkg_resources\.)?(?:Contextual)?VersionConflict: \(.{1,200}, Requirement\.parse\('(?P<requirement>[^']{1,100})'\)",
+        OUTCOME + r"(?:pkg_resources\.)?(?:Contextual)?VersionConflict: \(.{1,200}, "
+        r"Requirement\.parse\('(?P<requirement>[^']{1,100})'\)",
         always(UnsatisfiableResolution, tool="pkg_resources"),
         (
             "pkg_resources.VersionConflict: (idna 3.4 (/v/lib), Requirement.parse('idna<3'))",
@@ -339,17 +362,18 @@ SIGNATURES = (
         OUTCOME + r"(?:ImportError: )?Error importing plugin \"(?P<module>\w[\w.]{0,80})\": ",
         _plugin,
         (
-            'ImportError: Error importing plugin "xdist.plugin": No module named \'xdist\'',
+            "ImportError: Error importing plugin \"xdist.plugin\": No module named 'xdist'",
             MissingTestExtra(distribution="pytest-xdist", name="xdist.plugin"),
         ),
         (
-            'ImportError: Error importing plugin "pytest_cov": No module named \'pytest_cov\'',
+            "ImportError: Error importing plugin \"pytest_cov\": No module named 'pytest_cov'",
             MissingTestExtra(distribution="pytest-cov", name="pytest_cov"),
         ),
     ),
     signature(
         ("issing optional dependency ", "issing dependency "),
-        OUTCOME + r"(?:[\w.]{1,100}: )(?:Unable to import required dependencies.{0,40}|Missing (?:optional |required )?dependency"
+        OUTCOME + r"(?:[\w.]{1,100}: )(?:Unable to import required dependencies.{0,40}|Missing (?:optional |required "
+        r")?dependency"
         r" ['\"`](?P<module>[A-Za-z][\w.-]{0,60})['\"`])",
         always(MissingModule, language="python"),
         (
@@ -358,8 +382,25 @@ SIGNATURES = (
         ),
     ),
     signature(
+        ("ImportError: ", "ModuleNotFoundError: "),
+        OUTCOME + r"(?:ImportError|ModuleNotFoundError): (?:(?:[\w ,]{0,60}, but )?(?:[Tt]he |[Pp]ackage |[Mm]odule "
+        r"){0,2}['\"`]?(?P<first>[A-Za-z]\w[\w.-]{0,40}?)['\"`]? "
+        r"(?:package |module |library )?(?:is not installed|is required|must be installed|needs to be installed"
+        r"|not installed"
+        r"|not found|is missing|could not be imported)|(?:[Pp]lease|[Yy]ou (?:must|need to)|[Mm]ust) install "
+        r"(?:the )?['\"`]?(?P<second>[A-Za-z]\w[\w.-]{0,40}?)['\"`]?(?: package| library| module|[.,; ]|$)"
+        r"|.{1,80} requires (?:the )?['\"`]?(?P<third>[A-Za-z]\w[\w.-]{0,40}?)['\"`]?(?: package| library| "
+        r"module)?(?: to be installed|\.?$))",
+        _imported,
+        ("ImportError: lxml is required for this", MissingModule(language="python", module="lxml")),
+        ("E   ImportError: Please install pandas to use it", MissingModule(language="python", module="pandas")),
+        ("ImportError: read_html requires the html5lib package.", MissingModule(language="python", module="html5lib")),
+        near=("ImportError: the module is required", "ImportError: Something is missing"),
+    ),
+    signature(
         "pip install ",
-        OUTCOME + r"(?P<told>ImportError|ModuleNotFoundError|[\w.]{0,100}?(?:Error|Exception|NotInstalled|Missing\w{0,20})): .{0,200}?"
+        OUTCOME + r"(?P<told>ImportError|ModuleNotFoundError|[\w.]{0,100}?(?:Error|Exception|NotInstalled"
+        r"|Missing\w{0,20})): .{0,200}?"
         r"\bpip3? install (?:-U |--upgrade )?[\"'`]?(?P<module>[A-Za-z][\w.-]{0,60})",
         _told_to_install,
         (
@@ -373,19 +414,6 @@ SIGNATURES = (
         near=("ImportError: cannot load the module; try pip install .",),
     ),
     signature(
-        ("ImportError: ", "ModuleNotFoundError: "),
-        OUTCOME + r"(?:ImportError|ModuleNotFoundError): (?:(?:[Tt]he |[Pp]ackage |[Mm]odule ){0,2}['\"`]?(?P<first>[A-Za-z]\w[\w.-]{0,40}?)['\"`]? "
-        r"(?:package |module |library )?(?:is not installed|is required|must be installed|needs to be installed|not installed"
-        r"|not found|is missing|could not be imported)|(?:[Pp]lease|[Yy]ou (?:must|need to)|[Mm]ust) install "
-        r"(?:the )?['\"`]?(?P<second>[A-Za-z]\w[\w.-]{0,40}?)['\"`]?(?: package| library| module|[.,; ]|$)"
-        r"|.{1,80} requires (?:the )?['\"`]?(?P<third>[A-Za-z]\w[\w.-]{0,40}?)['\"`]?(?: package| library| module)?(?: to be installed|\.?$))",
-        _imported,
-        ("ImportError: lxml is required for this", MissingModule(language="python", module="lxml")),
-        ("E   ImportError: Please install pandas to use it", MissingModule(language="python", module="pandas")),
-        ("ImportError: read_html requires the html5lib package.", MissingModule(language="python", module="html5lib")),
-        near=("ImportError: the module is required", "ImportError: Something is missing"),
-    ),
-    signature(
         "an't open file '",
         r"(?:\S{0,200})python[\d.]{0,5}: can't open file '(?P<path>[^']{1,200})': \[Errno 2\]",
         always(MissingProjectFile, tool="python"),
@@ -396,7 +424,8 @@ SIGNATURES = (
     ),
     signature(
         "TypeError: unsupported operand type(s) for |",
-        OUTCOME + r"TypeError: unsupported operand type\(s\) for \|: '(?:type|NoneType|types\.GenericAlias|_\w{1,30}|ABCMeta|"
+        OUTCOME
+        + r"TypeError: unsupported operand type\(s\) for \|: '(?:type|NoneType|types\.GenericAlias|_\w{1,30}|ABCMeta|"
         r"EnumMeta|ModelMetaclass)' and '(?:type|NoneType|types\.GenericAlias|_\w{1,30}|ABCMeta)'",
         always(VersionOutOfRange, tool="python", required=">=3.10", because="X | Y in annotations"),
         (
@@ -424,8 +453,17 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("rror: Java gateway process", "] Java gateway process", "JVMNotFoundException: ", "No JVM shared library file", "nable to locate a Java Runtime", "o JVM could be found"),
-        RAISED + r"(?:\[\w{1,40}\] )?(?:Java gateway process exited before|No JVM shared library file|Unable to locate a Java Runtime|No JVM could be found)",
+        (
+            "rror: Java gateway process",
+            "] Java gateway process",
+            "JVMNotFoundException: ",
+            "No JVM shared library file",
+            "nable to locate a Java Runtime",
+            "o JVM could be found",
+        ),
+        RAISED
+        + r"(?:\[\w{1,40}\] )?(?:Java gateway process exited before|No JVM shared library file|Unable to locate a "
+        r"Java Runtime|No JVM could be found)",
         always(MissingToolchain, language="java"),
         (
             "E   OSError: Java gateway process exited before sending its port number",
@@ -434,6 +472,51 @@ SIGNATURES = (
         (
             "jpype._jvmfinder.JVMNotFoundException: No JVM shared library file (libjvm.so) found. Try setting up",
             MissingToolchain(language="java"),
+        ),
+    ),
+    signature(
+        ("to be installed", "must be installed", "needs to be installed", "lease install "),
+        OUTCOME + r"(?P<told>[\w.]{0,100}?(?:Error|Exception|NotInstalled|Missing\w{0,20})): (?:.{0,160}?\brequires? "
+        r"(?:the )?[\"'`]?(?P<first>[A-Za-z]\w[\w.-]{0,40}?)[\"'`]?"
+        r"(?: package| library| module)? to be installed|(?:[Tt]he )?[\"'`](?P<second>[A-Za-z]\w[\w.-]{0,40}?)["
+        r"\"'`] (?:package |library |module )?(?:must|needs to|has to) be installed"
+        r"|.{0,160}?\b[Pp]lease install (?:the )?[\"'`](?P<third>[A-Za-z]\w[\w.-]{0,40}?)[\"'`](?: package| "
+        r"library| module)?(?:[.,]| |$))",
+        _to_be_installed,
+        (
+            'E   RuntimeError: Form data requires "python-multipart" to be installed.',
+            MissingModule(language="python", module="python-multipart", weight=Weight.SYMPTOM),
+        ),
+        (
+            "AssertionError: `itsdangerous` must be installed to use SessionMiddleware",
+            MissingModule(language="python", module="itsdangerous", weight=Weight.SYMPTOM),
+        ),
+        (
+            "ValueError: No data. Please install the 'datasets' package.",
+            MissingModule(language="python", module="datasets", weight=Weight.SYMPTOM),
+        ),
+        near=("RuntimeError: the package to be installed",),
+    ),
+    signature(
+        "ouldn't import ",
+        OUTCOME + r"ImportError: Couldn't import (?P<name>[A-Z]\w{1,40})\. Are you sure it's installed",
+        _lower_module,
+        (
+            "ImportError: Couldn't import Django. Are you sure it's installed and available on your PYTHONPATH",
+            MissingModule(language="python", module="django"),
+        ),
+    ),
+    signature(
+        "maximum supported version",
+        r"(?:error: )?the configured Python interpreter version \((?P<found>[\d.]{1,8})\) is newer than PyO3's "
+        r"maximum supported version \((?P<required>[\d.]{1,8})\)",
+        _newest,
+        (
+            (
+                "error: the configured Python interpreter version (3.13) is newer than PyO3's maximum supported "
+                "version (3.12)"
+            ),
+            VersionOutOfRange(tool="python", required="<=3.12", found="3.13", because="PyO3"),
         ),
     ),
 )

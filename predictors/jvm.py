@@ -51,6 +51,11 @@ def _artifact(requirement: str, evidence: str) -> Failure:
     return UnsatisfiableResolution(tool="maven", requirement=requirement, evidence=evidence)
 
 
+def _enforced(tool: str, found: str, required: str, evidence: str) -> Failure:
+    name = "java" if tool == "JDK" else "maven"
+    return VersionOutOfRange(tool=name, required=required, found=found, evidence=evidence)
+
+
 def _unknown_host(host: str, evidence: str) -> Failure:
     return NetworkTrouble(host=host, evidence=evidence)
 
@@ -83,7 +88,8 @@ SIGNATURES = (
         ("requires JVM ", "requires at least JVM ", "requires Java "),
         r"(?P<because>Gradle|Dependency|This build|\S{1,80}) requires (?:at least )?(?:JVM|Java)"
         r"(?: runtime version)? (?P<required>\d[\d.]{0,7})(?: or (?:later|newer|higher))?"
-        r"(?: to run)?\.(?:.{0,60}? (?:configured to use|uses a|running on|using) (?:JVM|Java) (?P<found>[\d.]{0,8}\d))?",
+        r"(?: to run)?\.(?:.{0,60}? (?:configured to use|uses a|running on|using) (?:JVM|Java) "
+        r"(?P<found>[\d.]{0,8}\d))?",
         always(VersionOutOfRange, tool="java"),
         (
             "> Gradle requires JVM 17 or later to run. Your build is currently configured to use JVM 11.",
@@ -100,12 +106,17 @@ SIGNATURES = (
         r"\((?P<url>https?://[^\s)]{1,160})\): (?P<why>.{1,300})",
         _transfer,
         (
-            "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://m.example/maven2): m.example: "
-            "Name or service not known",
+            (
+                "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://m.example/maven2): m.example: "
+                "Name or service not known"
+            ),
             NetworkTrouble(host="m.example", subject="a:b:pom:1"),
         ),
         (
-            "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://m.example/maven2): status code: 503",
+            (
+                "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https://m.example/maven2): status "
+                "code: 503"
+            ),
             RegistryTrouble(status="503", host="m.example"),
         ),
     ),
@@ -138,10 +149,11 @@ SIGNATURES = (
     ),
     signature(
         "UnknownHostException: ",
-        r"(?:Exception in thread \"[^\"]{1,60}\" |Caused by: )?(?:java\.net\.)?UnknownHostException: (?P<host>[\w.-]{1,120})",
+        r"(?:Exception in thread \"[^\"]{1,60}\" |Caused by: )?(?:java\.net\.)?UnknownHostException: "
+        r"(?P<host>[\w.-]{1,120})",
         _unknown_host,
         (
-            "Exception in thread \"main\" java.net.UnknownHostException: services.example",
+            'Exception in thread "main" java.net.UnknownHostException: services.example',
             NetworkTrouble(host="services.example"),
         ),
     ),
@@ -207,14 +219,18 @@ SIGNATURES = (
         RAISED + r"(?:Unable to make .{1,200} accessible: )?module (?P<because>[\w.]{1,60}) does not \"opens ",
         always(VersionOutOfRange, tool="java", required="<17"),
         (
-            'java.lang.reflect.InaccessibleObjectException: Unable to make field a accessible: module java.base does not '
-            '"opens java.lang" to unnamed module @3059cbc',
+            (
+                "java.lang.reflect.InaccessibleObjectException: Unable to make field a accessible: module java.base "
+                "does not "
+                '"opens java.lang" to unnamed module @3059cbc'
+            ),
             VersionOutOfRange(tool="java", required="<17", because="java.base"),
         ),
     ),
     signature(
         ("NoClassDefFoundError: ", "ClassNotFoundException: "),
-        r"(?:\([\w/ ]{1,40}\) |\[error\] |Caused by: |Exception in thread \"[^\"]{1,40}\" ){0,2}(?:java\.lang\.)?(?:NoClassDefFoundError|ClassNotFoundException): "
+        r"(?:\([\w/ ]{1,40}\) |\[error\] |Caused by: |Exception in thread \"[^\"]{1,40}\" "
+        r"){0,2}(?:java\.lang\.)?(?:NoClassDefFoundError|ClassNotFoundException): "
         r"(?P<because>javax[./](?:xml[./]bind|annotation|activation|jws|xml[./]ws)[\w./]{0,80})",
         always(VersionOutOfRange, tool="java", required="<11"),
         (
@@ -222,6 +238,36 @@ SIGNATURES = (
             VersionOutOfRange(tool="java", required="<11", because="javax.xml.bind.DatatypeConverter"),
         ),
         near=("Caused by: java.lang.ClassNotFoundException: com.acme.Own",),
+    ),
+    signature(
+        "is not in the allowed range",
+        r"Detected (?P<tool>JDK|Maven) [Vv]ersion:? (?P<found>[\d._]{1,20})(?: \([^)]{1,120}\))? is not in the "
+        r"allowed range (?P<required>\S{1,29}[\d\])])",
+        _enforced,
+        (
+            "[ERROR] Detected JDK version 11.0.20 (JAVA_HOME=/usr/lib/jvm/java-11) is not in the allowed range [17,).",
+            VersionOutOfRange(tool="java", required="[17,)", found="11.0.20"),
+        ),
+    ),
+    signature(
+        ("Minimum supported Gradle version", "requires Gradle "),
+        r"(?:Minimum supported Gradle version is |[\w ]{1,60} requires Gradle (?:version "
+        r")?)(?P<required>[\d.]{1,8}\d)(?:[^.]{0,40}|)\.(?: Current version is (?P<found>[\d.]{1,8}\d))?",
+        always(VersionOutOfRange, tool="gradle"),
+        (
+            "Minimum supported Gradle version is 8.0. Current version is 7.4.",
+            VersionOutOfRange(tool="gradle", required="8.0", found="7.4"),
+        ),
+    ),
+    signature(
+        "plugin requires Java ",
+        r"(?P<because>[\w ]{1,60}) requires Java (?P<required>\d[\d.]{0,6}) to run\. You are currently using "
+        r"Java (?P<found>[\d.]{1,8}\d)",
+        always(VersionOutOfRange, tool="java"),
+        (
+            "   > Android Gradle plugin requires Java 17 to run. You are currently using Java 11.",
+            VersionOutOfRange(tool="java", required="17", found="11", because="Android Gradle plugin"),
+        ),
     ),
 )
 """What the build tools of Java say."""

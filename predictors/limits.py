@@ -26,7 +26,8 @@ SIGNATURES = (
     signature(
         ("erminated with signal 9", "ignal: 9, SIGKILL"),
         r"(?:collect2: fatal error: (?P<program>ld) terminated with signal 9"
-        r"|(?:process didn't exit successfully: `.{1,800}?` )?\(signal: 9, SIGKILL: kill\)$)",
+        r"|(?:process didn't exit successfully: `.{1,800}?` |could not compile `[^`]{1,80}`[^;]{0,60}; "
+        r")?\(signal: 9, SIGKILL: kill\)$)",
         OutOfMemory,
         ("collect2: fatal error: ld terminated with signal 9 [Killed]", OutOfMemory(program="ld")),
         ("process didn't exit successfully: `rustc --crate-name a` (signal: 9, SIGKILL: kill)", OutOfMemory()),
@@ -43,8 +44,10 @@ SIGNATURES = (
         "disappeared unexpectedly",
         r"(?:> )?Gradle build daemon disappeared unexpectedly",
         always(Killed, program="gradle"),
-        ("> Gradle build daemon disappeared unexpectedly (it may have been killed or may have crashed)",
-         Killed(program="gradle")),
+        (
+            "> Gradle build daemon disappeared unexpectedly (it may have been killed or may have crashed)",
+            Killed(program="gradle"),
+        ),
     ),
     signature(
         "llowed memory size of ",
@@ -86,7 +89,7 @@ SIGNATURES = (
         r"|Timeout of (?P<second>\d{1,8})ms exceeded)",
         _milliseconds,
         (
-            "Error: Timeout of 2000ms exceeded. For async tests and hooks, ensure \"done()\" is called",
+            'Error: Timeout of 2000ms exceeded. For async tests and hooks, ensure "done()" is called',
             TimedOut(seconds="2", weight=Weight.SYMPTOM),
         ),
         (
@@ -102,7 +105,8 @@ SIGNATURES = (
     ),
     signature(
         ("o space left on device", "rror: database or disk is full"),
-        RAISED + r"(?:(?:open|write|mkdir|copy|create) \S{1,160}: )?(?:no space left on device$|database or disk is full)",
+        RAISED
+        + r"(?:(?:open|write|mkdir|copy|create) \S{1,160}: )?(?:no space left on device$|database or disk is full)",
         DiskFull,
         ("write /x/a: no space left on device", DiskFull()),
         ("sqlite3.OperationalError: database or disk is full", DiskFull()),

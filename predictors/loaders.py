@@ -41,18 +41,21 @@ def _jvm_library(evidence: str, first: str = "", second: str = "") -> Failure:
 SIGNATURES = (
     signature(
         "ould not open library '",
-        r"(?:\S{0,200}:\d{1,6}:in )?(?:[`'][\w.#: ]{1,80}': )?(?:LoadError: )?Could not open library '(?P<library>[^'\s]{1,120})'",
+        r"(?:\S{0,200}:\d{1,6}:in )?(?:[`'][\w.#: ]{1,80}': )?(?:LoadError: )?Could not open library "
+        r"'(?P<library>[^'\s]{1,120})'",
         _library,
         (
-            "LoadError: Could not open library 'vips': vips: cannot open shared object file: No such file or directory.",
+            (
+                "LoadError: Could not open library 'vips': vips: cannot open shared object file: No such file or "
+                "directory."
+            ),
             MissingLibrary(library="vips", when="load"),
         ),
     ),
     signature(
         "annot open shared object file",
-        r"(?:(?:\S{1,200}: )?error while loading shared libraries: |[^#`]{1,300} failed \(|"
-        + RAISED
-        + r"(?:libffi\S{0,9}: )?)"
+        r"(?:(?:\S{1,200}: )?error while loading shared libraries: |[^#`]{1,300} failed \(|Can't load "
+        r"'[^']{1,200}' for module [\w:]{1,60}: |" + RAISED + r"(?:libffi\S{0,9}: )?)"
         r"(?P<library>[^\s:'\"()#`]{1,200}\.so[\d.]{0,20}): cannot open shared object file",
         _file,
         (
@@ -85,8 +88,8 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "ould not find library ",
-        RAISED + r"Could not find library (?P<library>[\w.+-]{1,80}) or load any of its variants",
+        ("ould not find library ", "ould not find lib "),
+        RAISED + r"Could not find lib(?:rary)? (?P<library>[\w.+-]{1,80}) or load any of its variants",
         always(MissingLibrary, when="load"),
         (
             "OSError: Could not find library spatialindex_c or load any of its variants",
@@ -136,11 +139,25 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("ould not find the ", "not find library ", "nable to locate ", "not found", "not installed", "nable to load ",
-         "ould not load ", "ailed to load ", "not find lib"),
-        RAISED + r"(?:(?:[Cc]ould not|[Cc]annot|[Uu]nable to|[Ff]ailed to) (?:find|load|locate|open) (?:the )?(?:shared |native |C )?"
-        r"(?:(?P<first>[A-Za-z][\w+-]{1,40})(?: shared| native)? library|library:? ['\"`]?(?P<second>[A-Za-z][\w.+-]{1,60}?)['\"`]?(?:[ .:;,]|$))"
-        r"|(?P<third>[a-z][\w+-]{1,40}) (?:shared |native |C )?library (?:was |is |could )?not (?:be )?(?:found|installed|loaded))",
+        (
+            "ould not find the ",
+            "nable to find ",
+            "not find ",
+            "nable to locate ",
+            "not found",
+            "not installed",
+            "nable to load ",
+            "ould not load ",
+            "ailed to load ",
+            "not find lib",
+        ),
+        RAISED
+        + r"(?:(?:[Cc]ould not|[Cc]annot|[Uu]nable to|[Ff]ailed to) (?:find|load|locate|open) (?:the )?(?:shared "
+        r"|native |C )?"
+        r"(?:(?P<first>[A-Za-z][\w+-]{1,40})(?: shared| native)? library\b|library:? "
+        r"['\"`]?(?P<second>[A-Za-z][\w.+-]{1,60}?)['\"`]?(?:[ .:;,]|$))"
+        r"|(?P<third>[a-z][\w+-]{1,40}) (?:shared |native |C )?library (?:was |is |could )?not (?:be )?(?:found"
+        r"|installed|loaded))",
         _named_library,
         (
             'x.ImproperlyConfigured: Could not find the GDAL library (tried "gdal", "GDAL"). Is GDAL installed?',

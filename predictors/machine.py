@@ -199,7 +199,8 @@ SIGNATURES = (
     ),
     signature(
         ("ermission denied", "not permitted: "),
-        OUTCOME + r"(?:PermissionError|OSError|IOError|error): \[Errno (?:13|1)\] (?:Permission denied|Operation not permitted): "
+        OUTCOME + r"(?:PermissionError|OSError|IOError|error): \[Errno (?:13|1)\] (?:Permission denied|Operation not "
+        r"permitted): "
         r"b?'(?P<path>[^']{1,200})'",
         PermissionRefused,
         ("PermissionError: [Errno 13] Permission denied: '/x'", PermissionRefused(path="/x")),
@@ -211,10 +212,24 @@ SIGNATURES = (
         ("sh: 1: ./configure: Permission denied", PermissionRefused(path="./configure")),
     ),
     signature(
-        ("are you root?", "run as root", "requires root", "must be root", "need to be root", "as root.", "only root can",
-         "root privileges", "as root!", "must be superuser", "requires superuser", "must be the superuser"),
-        LED + r"(?:are you root\?|must be run (?:as|by) root|(?:requires|needs|need|require) (?:to be )?(?:root|superuser)(?: privileges?| access| permissions?)?(?:$|[.,;!])"
-        r"|must be (?:run as )?(?:root|the superuser|superuser)\b|need to be root|[Pp]lease run (?:this |it )?(?:script )?as root\b[^ ]?$|only root can )",
+        (
+            "are you root?",
+            "run as root",
+            "requires root",
+            "must be root",
+            "need to be root",
+            "as root.",
+            "only root can",
+            "root privileges",
+            "as root!",
+            "must be superuser",
+            "requires superuser",
+            "must be the superuser",
+        ),
+        LED + r"(?:are you root\?|must be run (?:as|by) root|(?:requires|needs|need|require) (?:to be )?(?:root"
+        r"|superuser)(?: privileges?| access| permissions?)?(?:$|[.,;!])"
+        r"|must be (?:run as )?(?:root|the superuser|superuser)\b|need to be root|[Pp]lease run (?:this |it "
+        r")?(?:script )?as root\b[^ ]?$|only root can )",
         always(PrivilegeNeeded, user="root"),
         (
             "E: Could not open lock file - open (13: Permission denied), are you root?",
@@ -222,10 +237,22 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("not be run as root", "as root is not ", "annot be run as root", "must not be root", "as root without ",
-         "not run as root", "run configure as root", "root\" execution of the", "to run as root",
-         "annot run as root", "run mysqld as root", "elasticsearch as root"),
-        LED + r"(?:(?:can|must|should) ?not (?:be )?run (?:\w{1,20} )?as (?:the )?root|as root is not (?:permitted|supported|allowed)|"
+        (
+            "not be run as root",
+            "as root is not ",
+            "annot be run as root",
+            "must not be root",
+            "as root without ",
+            "not run as root",
+            "run configure as root",
+            'root" execution of the',
+            "to run as root",
+            "annot run as root",
+            "run mysqld as root",
+            "elasticsearch as root",
+        ),
+        LED + r"(?:(?:can|must|should) ?not (?:be )?run (?:\w{1,20} )?as (?:the )?root|as root is not (?:permitted"
+        r"|supported|allowed)|"
         r"as root without --no-sandbox|[Rr]efus(?:ing|es) to (?:be )?run as root|can ?not run \w{1,20} as root"
         r"|you should not run configure as root|how to run mysqld as root|\"root\" execution of the PostgreSQL server)",
         always(PrivilegeNeeded, user="ordinary"),
@@ -250,7 +277,8 @@ SIGNATURES = (
     signature(
         "ermission denied",
         r"(?:(?:\w{0,40}Error: |[\w/.-]{1,60}: ){0,2}EACCES: permission denied, \w{1,20} '(?P<first>[^']{1,200})'"
-        r"|(?:panic: |[\w.]{1,40}: )?(?:open|mkdir|fork/exec|unlink|stat|chmod) (?P<second>/[^\s:]{1,200}): permission denied$"
+        r"|(?:panic: |[\w.]{1,40}: )?(?:open|mkdir|fork/exec|unlink|stat|chmod) (?P<second>/[^\s:]{1,200}): "
+        r"permission denied$"
         r"|(?:.{0,120}: )?Permission denied @ \w{1,40} - (?P<third>\S{1,200}))",
         _refused,
         (
@@ -261,7 +289,8 @@ SIGNATURES = (
     ),
     signature(
         "ermission denied",
-        r"(?:make(?:\[\d{1,3}\])?: |env: |/usr/bin/env: |npm ERR! |sh: |exec: )?[‘'\"]?(?P<path>[\w./+-]{2,200})[’'\"]?: Permission denied$",
+        r"(?:make(?:\[\d{1,3}\])?: |env: |/usr/bin/env: |npm ERR! |sh: |exec: "
+        r")?[‘'\"]?(?P<path>[\w./+-]{2,200})[’'\"]?: Permission denied$",
         always(PermissionRefused, weight=Weight.SYMPTOM),
         (
             "make: ./autogen.sh: Permission denied",

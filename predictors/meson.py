@@ -34,13 +34,19 @@ def _no_tool(module: str, evidence: str) -> tuple[Failure, ...]:
     )
 
 
-_NO_PROGRAMS = frozenset({"library", "dependency", "header", "headers", "it", "file", "package", "module", "support", "files"})
+_NO_PROGRAMS = frozenset(
+    {"library", "dependency", "header", "headers", "it", "file", "package", "module", "support", "files"}
+)
 
 
 def _problem(command: str, evidence: str) -> Failure | None:
     if command in _NO_PROGRAMS:
         return None
-    return MissingDevelopmentFiles(name=command, evidence=evidence) if command.startswith("lib") else missing_command(command, evidence)
+    return (
+        MissingDevelopmentFiles(name=command, evidence=evidence)
+        if command.startswith("lib")
+        else missing_command(command, evidence)
+    )
 
 
 SIGNATURES = (
@@ -133,7 +139,8 @@ SIGNATURES = (
     ),
     signature(
         "ERROR: ",
-        _MESON + r"(?:Program '?)?(?!file |it |module |dependency |library |header )(?P<command>[a-z][\w.+-]{1,40})'? not found$",
+        _MESON + r"(?:Program '?)?(?!file |it |module |dependency |library |header )(?P<command>[a-z][\w.+-]{1,40})'? "
+        r"not found$",
         missing_command,
         ("meson.build:5:15: ERROR: python3 not found", MissingCommand(command="python3")),
         near=("ERROR: file not found",),
@@ -149,7 +156,8 @@ SIGNATURES = (
     ),
     signature(
         "found: NO found ",
-        _MESON + r"Dependency \"(?P<module>[^\s\"]{1,80})\" found: NO found \S{1,20} but need: '(?P<requirement>[^']{1,40})'",
+        _MESON
+        + r"Dependency \"(?P<module>[^\s\"]{1,80})\" found: NO found \S{1,20} but need: '(?P<requirement>[^']{1,40})'",
         MissingPkgConfig,
         (
             "meson.build:4:1: ERROR: Dependency \"glib-2.0\" found: NO found 2.56.4 but need: '>= 2.66.0'",
@@ -158,7 +166,8 @@ SIGNATURES = (
     ),
     signature(
         "ERROR: Problem encountered: ",
-        _MESON + r"Problem encountered: .{0,120}?\b(?P<command>[a-z][\w+]{0,20}-[\w.+-]{1,30}|[a-z]{2,20}) (?:was |is |could )?not (?:be )?(?:found|installed|available)",
+        _MESON + r"Problem encountered: .{0,120}?\b(?P<command>[a-z][\w+]{0,20}-[\w.+-]{1,30}|[a-z]{2,20}) (?:was |is "
+        r"|could )?not (?:be )?(?:found|installed|available)",
         _problem,
         (
             "../meson.build:9:4: ERROR: Problem encountered: introspection requested but g-ir-scanner not found",

@@ -32,7 +32,7 @@ SIGNATURES = (
         r"|cannot verify \S{1,80} certificate)",
         CertificateTrouble,
         (
-            'go: a@v1: Get x: tls: failed to verify certificate: x509: certificate signed by unknown authority',
+            "go: a@v1: Get x: tls: failed to verify certificate: x509: certificate signed by unknown authority",
             CertificateTrouble(why="certificate signed by unknown authority"),
         ),
         (
@@ -41,7 +41,12 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("UNABLE_TO_VERIFY_LEAF", "CERT_HAS_EXPIRED", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "get local issuer certificate"),
+        (
+            "UNABLE_TO_VERIFY_LEAF",
+            "CERT_HAS_EXPIRED",
+            "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+            "get local issuer certificate",
+        ),
         LED + r"(?P<why>UNABLE_TO_VERIFY_LEAF_SIGNATURE|CERT_HAS_EXPIRED|unable to get local issuer certificate)",
         CertificateTrouble,
         (
@@ -55,8 +60,10 @@ SIGNATURES = (
         r" \((?P<why>[a-z][a-z -]{3,80})",
         CertificateTrouble,
         (
-            "OpenSSL::SSL::SSLError: SSL_connect returned=1 errno=0 state=error: certificate verify failed (unable to "
-            "get local issuer certificate)",
+            (
+                "OpenSSL::SSL::SSLError: SSL_connect returned=1 errno=0 state=error: certificate verify failed (unable to "
+                "get local issuer certificate)"
+            ),
             CertificateTrouble(why="unable to get local issuer certificate"),
         ),
     ),
@@ -93,8 +100,10 @@ SIGNATURES = (
         r"Max retries exceeded with url",
         _retried,
         (
-            "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='a.example', port=443): Max retries "
-            "exceeded with url: / (Caused by x)",
+            (
+                "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='a.example', port=443): Max retries "
+                "exceeded with url: / (Caused by x)"
+            ),
             NetworkTrouble(host="a.example"),
         ),
     ),
@@ -107,8 +116,13 @@ SIGNATURES = (
         ("curl: (22) The requested URL returned error: 503", RegistryTrouble(status="503")),
     ),
     signature(
-        (" Not Found - GET", "Too Many Requests - GET", "Service Unavailable - GET", "Internal Server Error - GET",
-         "Bad Gateway - GET"),
+        (
+            " Not Found - GET",
+            "Too Many Requests - GET",
+            "Service Unavailable - GET",
+            "Internal Server Error - GET",
+            "Bad Gateway - GET",
+        ),
         r"(?:code E\d{3} )?(?:\d{3} )?(?P<status>[45]\d\d) (?:Not Found|Too Many Requests|Service Unavailable|"
         r"Internal Server Error|Bad Gateway) - GET (?P<url>https?://\S{1,200})",
         _npm,
@@ -129,7 +143,8 @@ SIGNATURES = (
     ),
     signature(
         ("rror: RPC failed", "fatal: "),
-        r"(?:error: RPC failed; |fatal: early EOF|fatal: [Tt]he remote end hung up unexpectedly|fatal: fetch-pack: invalid index-pack)",
+        r"(?:error: RPC failed; |fatal: early EOF|fatal: [Tt]he remote end hung up unexpectedly|fatal: "
+        r"fetch-pack: invalid index-pack)",
         NetworkTrouble,
         (
             "error: RPC failed; curl 56 GnuTLS recv error (-110): The TLS connection was non-properly terminated.",

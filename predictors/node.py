@@ -57,8 +57,31 @@ _GLOBALS = {"structuredClone": ">=17", "AbortController": ">=15", "WebSocket": "
 
 
 def _global(because: str, evidence: str) -> Failure:
+    return VersionOutOfRange(tool="node", required=_GLOBALS.get(because, ">=18"), because=because, evidence=evidence)
+
+
+_METHODS = {
+    "findLast": ">=18",
+    "findLastIndex": ">=18",
+    "structuredClone": ">=17",
+    "replaceAll": ">=15",
+    "at": ">=16",
+    "hasOwn": ">=16",
+    "toSorted": ">=20",
+    "toReversed": ">=20",
+    "withResolvers": ">=22",
+    "groupBy": ">=21",
+}
+"""Methods of the language → the release of Node that brought them; the rest came with 12."""
+
+
+def _method(because: str, evidence: str) -> Failure:
     return VersionOutOfRange(
-        tool="node", required=_GLOBALS.get(because, ">=18"), because=because, evidence=evidence
+        tool="node",
+        required=_METHODS.get(because, ">=12"),
+        because=because,
+        evidence=evidence,
+        weight=Weight.SYMPTOM,
     )
 
 
@@ -201,7 +224,8 @@ SIGNATURES = (
     ),
     signature(
         ("No binary for ", "annot find Chrome binary", "annot find Firefox binary"),
-        LED + r"(?:No binary for |(?:unknown error: )?[Cc]annot find )(?P<browser>Chrome|Chromium|Firefox|Edge)\w{0,10} (?:browser|binary)",
+        LED + r"(?:No binary for |(?:unknown error: )?[Cc]annot find )(?P<browser>Chrome|Chromium|Firefox"
+        r"|Edge)\w{0,10} (?:browser|binary)",
         _browser,
         ("No binary for Firefox browser on your platform.", MissingBrowser(browser="firefox")),
     ),
@@ -232,8 +256,10 @@ SIGNATURES = (
         r"ERR_PNPM_UNSUPPORTED_ENGINE ",
         _pnpm_engine,
         (
-            ' ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment (bad pnpm and/or Node.js version)\n\nYour Node '
-            'version is incompatible with "/w".\n\nExpected version: >=20\nGot: v18.19.0',
+            (
+                " ERR_PNPM_UNSUPPORTED_ENGINE  Unsupported environment (bad pnpm and/or Node.js version)\n\nYour Node "
+                'version is incompatible with "/w".\n\nExpected version: >=20\nGot: v18.19.0'
+            ),
             VersionOutOfRange(tool="node", required=">=20"),
         ),
         follow=r"Expected version: (?P<required>.{1,60})",
@@ -271,7 +297,8 @@ SIGNATURES = (
     ),
     signature(
         ("ailed to resolve import ", "an't resolve '"),
-        r"(?:(?:Module not found: )?(?:[\w ]{0,40}Error|error): )?(?:\[[\w:-]{1,40}\] )?(?:Failed to resolve import \"(?P<first>[^\"\s.][^\"\s]{0,120})\" from"
+        r"(?:(?:Module not found: )?(?:[\w ]{0,40}Error|error): )?(?:\[[\w:-]{1,40}\] )?(?:Failed to resolve "
+        r"import \"(?P<first>[^\"\s.][^\"\s]{0,120})\" from"
         r"|Can't resolve '(?P<second>[^'\s.][^'\s]{0,120})' in)",
         _resolved,
         (
@@ -285,7 +312,8 @@ SIGNATURES = (
     ),
     signature(
         ("ouldn't find a package.json", "ould not read package.json", "No package.json", "o package.json found"),
-        r"(?:error |ERR_PNPM_NO_PKG_MANIFEST {1,2}|enoent |Error: )?(?:Couldn't find a package\.json|Could not read package\.json|"
+        r"(?:error |ERR_PNPM_NO_PKG_MANIFEST {1,2}|enoent |Error: )?(?:Couldn't find a package\.json|Could not "
+        r"read package\.json|"
         r"No package\.json (?:\(or .{1,60}\) )?(?:was )?found)",
         always(NotInstallable, tool="npm", problem="no-manifest"),
         (
@@ -299,7 +327,8 @@ SIGNATURES = (
     ),
     signature(
         ("the packageManager field", '"packageManager": "'),
-        r"(?:error |Usage Error: )?(?:This project is configured to use|This project's package\.json defines \"packageManager\": \")"
+        r"(?:error |Usage Error: )?(?:This project is configured to use|This project's package\.json defines "
+        r"\"packageManager\": \")"
         r" ?(?P<tool>yarn|pnpm|npm)@?(?P<required>[\d.]{0,12})",
         VersionOutOfRange,
         (
@@ -327,7 +356,8 @@ SIGNATURES = (
     ),
     signature(
         ("annot be found. Make sure the", "not be found. Make sure", "not found. Make sure"),
-        r"(?:[●•] )?(?:[\w ]{0,40}: )?(?:Test environment|Module|Preset|Reporter|Transformer|Runner) [\"']?(?P<module>[@\w][@\w./-]{0,80}?)[\"']? "
+        r"(?:[●•] )?(?:[\w ]{0,40}: )?(?:Test environment|Module|Preset|Reporter|Transformer|Runner) "
+        r"[\"']?(?P<module>[@\w][@\w./-]{0,80}?)[\"']? "
         r"(?:in the \w{1,40} option )?(?:cannot be found|could not be found|was not found|not found)[.,]",
         _required,
         (
@@ -337,7 +367,8 @@ SIGNATURES = (
     ),
     signature(
         ("is not defined",),
-        r"(?:[● ]{0,4})?ReferenceError: (?P<because>fetch|structuredClone|AbortController|Headers|FormData|Blob|WebSocket|crypto|File|navigator|Request|Response) "
+        r"(?:[● ]{0,4})?ReferenceError: (?P<because>fetch|structuredClone|AbortController|Headers|FormData|Blob"
+        r"|WebSocket|crypto|File|navigator|Request|Response) "
         r"is not defined$",
         _global,
         (
@@ -362,6 +393,27 @@ SIGNATURES = (
         (
             "gyp ERR! stack Error: Could not find any Python installation to use",
             MissingCommand(command="python3"),
+        ),
+    ),
+    signature(
+        "is not a function",
+        r"TypeError: (?:\S{1,60}\.)?(?P<because>findLast|findLastIndex|structuredClone|replaceAll|at|hasOwn"
+        r"|flatMap|flat|toSorted|toReversed|withResolvers|fromEntries|matchAll|allSettled|groupBy) is not a "
+        r"function$",
+        _method,
+        (
+            "TypeError: a.findLast is not a function",
+            VersionOutOfRange(tool="node", required=">=18", because="findLast", weight=Weight.SYMPTOM),
+        ),
+        near=("TypeError: a.foo is not a function",),
+    ),
+    signature(
+        ("revision is not downloaded", "rowser was not found", "not find browser"),
+        r"(?:Error: )?(?P<browser>Chromium|Chrome|Firefox) (?:\(r\d{1,9}\) )?revision is not downloaded",
+        _browser,
+        (
+            'Error: Chromium revision is not downloaded. Run "npm install" or "yarn install"',
+            MissingBrowser(browser="chromium"),
         ),
     ),
 )

@@ -17,7 +17,8 @@ LED = (
 
 TOLD = (
     OUTCOME + r"(?P<told>(?!Assert|\w{0,40}Warning)(?:[A-Za-z]?[\w.:\\]{0,100}?"
-    r"(?:Error|Exception|NotFound|NotInstalled|Missing|Failure|Failed|Unavailable|Fault|Configured)(?: \[\w{1,40}\])?"
+    r"(?:Error|Exception\w{0,12}|NotFound|NotInstalled|Missing|Failure|Failed|Unavailable|Fault|Configured)(?: "
+    r"\[\w{1,40}\])?"
     r"|[Ee]rror|ERROR|[Ff]atal|FATAL): {1,3}(?:Message: )?)"
 )
 """What raises a message: an exception, or the word error; an assertion is about what a test compares."""

@@ -51,12 +51,115 @@ _PROJECTS = {
 """What messages call by the name of a project → the program that they look for."""
 
 _WORDS = frozenset(
-    "a an and any are as at be been by from has have in into on to args argument attribute class client column command config configuration data database "
-    "dependency device directory document element entry executable file files fixture following for function given "
-    "host id image index instance is it item key line method model module name not object of one option or package "
-    "page parameter path plugin program project python record required resource route script server service session "
-    "setting some source such table target template test tests that the them this tool token type user valid value "
-    "variable version view was which with you your".split()
+    [
+        "a",
+        "an",
+        "and",
+        "any",
+        "are",
+        "value",
+        "such",
+        "as",
+        "at",
+        "be",
+        "been",
+        "by",
+        "from",
+        "has",
+        "have",
+        "in",
+        "into",
+        "on",
+        "to",
+        "args",
+        "argument",
+        "attribute",
+        "class",
+        "client",
+        "column",
+        "command",
+        "config",
+        "configuration",
+        "data",
+        "database",
+        "dependency",
+        "device",
+        "directory",
+        "document",
+        "element",
+        "entry",
+        "executable",
+        "file",
+        "files",
+        "fixture",
+        "following",
+        "for",
+        "function",
+        "given",
+        "host",
+        "id",
+        "image",
+        "index",
+        "instance",
+        "is",
+        "it",
+        "item",
+        "key",
+        "line",
+        "method",
+        "model",
+        "module",
+        "name",
+        "not",
+        "object",
+        "of",
+        "one",
+        "option",
+        "or",
+        "package",
+        "page",
+        "parameter",
+        "path",
+        "plugin",
+        "program",
+        "project",
+        "python",
+        "record",
+        "required",
+        "resource",
+        "route",
+        "script",
+        "server",
+        "service",
+        "session",
+        "setting",
+        "some",
+        "source",
+        "such",
+        "table",
+        "target",
+        "template",
+        "test",
+        "tests",
+        "that",
+        "the",
+        "them",
+        "this",
+        "tool",
+        "token",
+        "type",
+        "user",
+        "valid",
+        "value",
+        "variable",
+        "version",
+        "view",
+        "was",
+        "which",
+        "with",
+        "you",
+        "your",
+    ]
 )
 
 
@@ -94,9 +197,9 @@ def _after_127(command: str, evidence: str, code: str = "") -> Failure | None:
     return missing_command(command, evidence) if code else None
 
 
-def _ruby(name: str, evidence: str) -> Failure:
-    return program_or_file(name, evidence)
-
+def _path(path: str, evidence: str, told: str = "") -> Failure:
+    del told
+    return missing_command(path, evidence)
 
 
 _LITERALS = (
@@ -206,7 +309,8 @@ SIGNATURES = (
     ),
     signature(
         ("nstalled", "not be found", "not found", "n't installed", "must be installed"),
-        rf"{TOLD}(?:The |the )?{_NAME} {_GONE}(?: on (?:this|the|your) (?:system|machine|computer))?(?:[.,;:!]|$| -|\))",
+        rf"{TOLD}(?:The |the )?{_NAME} {_GONE}(?: on (?:this|the|your) (?:system|machine|computer))?(?:[.,;:!]"
+        rf"|$| -|\))",
         _bare,
         (
             "RuntimeError: ffmpeg could not be found on the system; please install it",
@@ -248,7 +352,8 @@ SIGNATURES = (
     ),
     signature(
         "No such file or directory - ",
-        r"(?:.{0,200}: )?(?:Errno::ENOENT: )?No such file or directory - (?P<name>[^\s()]{1,200})(?: \(Errno::ENOENT\))?$",
+        r"(?:.{0,200}: )?(?:Errno::ENOENT: )?No such file or directory - (?P<name>[^\s()]{1,200})(?: "
+        r"\(Errno::ENOENT\))?$",
         program_or_file,
         ("Errno::ENOENT: No such file or directory - identify", MissingCommand(command="identify")),
         (
@@ -284,16 +389,79 @@ SIGNATURES = (
         ("which: no ", "hich: no "),
         r"(?:/usr/bin/)?which: no (?P<command>[\w.+-]{1,60}) in \(",
         _bare,
-        ("which: no javac in (/usr/bin:/bin)", MissingToolchain(language="java", program="javac", weight=Weight.SYMPTOM)),
+        (
+            "which: no javac in (/usr/bin:/bin)",
+            MissingToolchain(language="java", program="javac", weight=Weight.SYMPTOM),
+        ),
     ),
     signature(
         ("ou must have ", "ou need to have "),
-        r"(?:\*{0,3}[Ee]rror\*{0,3}:? )?(?:You must have|[Yy]ou need to have) [`'\"]?(?P<command>[a-z][\w.+-]{1,40})['\"`]? "
+        r"(?:\*{0,3}[Ee]rror\*{0,3}:? )?(?:You must have|[Yy]ou need to have) "
+        r"[`'\"]?(?P<command>[a-z][\w.+-]{1,40})['\"`]? "
         r"(?:\S{1,20} )?installed",
         _bare,
         (
             "**Error**: You must have `intltool' installed to compile x.",
             MissingCommand(command="intltool", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "CommandNotFound: ",
+        OUTCOME + r"[\w.]{1,80}\.CommandNotFound: (?:\(')?(?P<command>[\w.+-]{1,60})(?:'|$)",
+        missing_command,
+        ("E   sh.CommandNotFound: rsync", MissingCommand(command="rsync")),
+        (
+            "plumbum.commands.processes.CommandNotFound: ('ssh', ['/usr/bin', '/bin'])",
+            MissingCommand(command="ssh"),
+        ),
+    ),
+    signature(
+        "was not found or was not executable: ",
+        rf"{TOLD}The command was not found or was not executable: (?P<command>[\w.+-]{{1,60}}?)\.?$",
+        _sure,
+        (
+            "pexpect.exceptions.ExceptionPexpect: The command was not found or was not executable: tmux.",
+            MissingCommand(command="tmux"),
+        ),
+    ),
+    signature(
+        ("xecutable found", "xe could be found", "inary found", "xe found", "program found"),
+        rf"{TOLD}No {_NAME} (?:exe|executable|binary|program|command)s? (?:could be |was |were )?found\b",
+        _sure,
+        ("OSError: No wkhtmltopdf executable found: x", MissingCommand(command="wkhtmltopdf")),
+        near=("OSError: No such executable found",),
+    ),
+    signature(
+        ("ould not found /", "ould not find /", "annot find /", "nable to find /", "not found: /", "exec /"),
+        rf"(?:{TOLD})?(?:(?:[Cc]ould not|[Cc]annot|[Uu]nable to) (?:found|find) |fork/exec "
+        rf")(?P<path>/(?:[\w.+-]{{1,40}}/){{1,8}}s?bin/[\w.+-]{{1,60}}?)"
+        r"(?:[.,;:!]?$|[.,;:!] )",
+        _path,
+        (
+            "x.ExecutableMissingException: Could not found /usr/lib/postgresql/15/bin/pg_ctl. Is PostgreSQL there?",
+            MissingCommand(command="pg_ctl"),
+        ),
+        ("fork/exec /usr/bin/newuidmap: no such file or directory", MissingCommand(command="newuidmap")),
+    ),
+    signature(
+        ("is required but", "s required, but"),
+        r"(?:[Mm]akefile:\d{1,6}: \*{3} )?\"?(?:[Ee]rror: )?(?:The )?[`'\"]?(?P<command>[a-z][\w.+-]{1,40})['\"`"
+        r"]? is required,? but (?:it is |it's |was )?not "
+        r"(?:installed|found|available)",
+        _bare,
+        (
+            'Makefile:14: *** "python3 is required but not installed".  Stop.',
+            MissingCommand(command="python3", weight=Weight.SYMPTOM),
+        ),
+        near=("a value is required but not available",),
+    ),
+    signature(
+        "ould not execute process `",
+        r"(?:error: )?could not execute process `(?P<command>[\w./+-]{1,120})(?: [^`]{0,300})?` \(never executed\)",
+        missing_command,
+        (
+            "error: could not execute process `protoc --version` (never executed)",
+            MissingCommand(command="protoc"),
         ),
     ),
 )

@@ -101,7 +101,9 @@ SIGNATURES = (
     ),
     signature(
         "functions are not natively supported",
-        OUTCOME + r"(?:(?:pytest\.)?PytestUnhandled\w{1,20}Warning: )?(?:Failed: )?async def functions are not natively supported",
+        OUTCOME
+        + r"(?:(?:pytest\.)?PytestUnhandled\w{1,20}Warning: )?(?:Failed: )?async def functions are not natively "
+        r"supported",
         always(MissingTestExtra, distribution="pytest-asyncio", name="async def"),
         (
             "async def functions are not natively supported.",
@@ -274,6 +276,15 @@ SIGNATURES = (
         (
             "ERROR: file or directory not found: tests/unit",
             MissingProjectFile(path="tests/unit", tool="pytest"),
+        ),
+    ),
+    signature(
+        "nknown marker",
+        OUTCOME + r"(?:pytest\.)?(?:UsageError: )?[Uu]nknown marker:? '?(?P<name>\w{1,60})'?",
+        _mark,
+        (
+            "pytest.UsageError: unknown marker 'asyncio'",
+            MissingTestExtra(distribution="pytest-asyncio", name="asyncio"),
         ),
     ),
 )

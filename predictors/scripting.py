@@ -141,7 +141,8 @@ SIGNATURES = (
     ),
     signature(
         "ould not find ",
-        r"Could not find (?:gems? '(?P<module>[\w.-]{1,80})|(?P<exact>[\w-]{1,80}?)-\d[\w.]{0,30})(?:[^']{0,300}'?)? in "
+        r"Could not find (?:gems? '(?P<module>[\w.-]{1,80})|(?P<exact>[\w-]{1,80}?)-\d[\w.]{0,30})(?:[^']{0,300}"
+        r"'?)? in "
         r"(?:locally installed gems|rubygems|cached gems|any of the sources)",
         _gem,
         (
@@ -282,7 +283,8 @@ SIGNATURES = (
     ),
     signature(
         "ould not find '",
-        r"(?:[^\s\"`]{0,200}:\d{1,6}:in )?(?:[`'][\w.# ]{1,80}': )?Could not find '(?P<module>[\w.-]{1,80})' "
+        r"(?:[^\s\"`]{0,200}:\d{1,6}:in )?(?:[`'][\w.# ]{1,80}': )?(?:[\w:]{1,60}: )?Could not find "
+        r"'(?P<module>[\w.-]{1,80})' "
         r"\([^)]{1,60}\) among ",
         always(MissingModule, language="ruby"),
         (
@@ -364,7 +366,8 @@ SIGNATURES = (
             "checking for f() in -la... no\nchecking for f() in -lb... yes\ncreating Makefile",
             None,
         ),
-        follow=r"(?P<failed>\*\*\* (?:ERROR: missing|extconf\.rb failed)|.{0,60}(?:is|are) (?:missing|required|not found))",
+        follow=r"(?P<failed>\*\*\* (?:ERROR: missing|extconf\.rb failed)|.{0,60}(?:is|are) (?:missing|required|not "
+        r"found))",
         within=2,
     ),
     signature(
@@ -402,6 +405,31 @@ SIGNATURES = (
         (
             "  No composer.json present in the current directory",
             NotInstallable(tool="composer", problem="no-manifest"),
+        ),
+    ),
+    signature(
+        "your Gemfile requires ",
+        r"(?:[\w:]{1,60}: )?You have already activated \S{1,60} [\w.]{1,20}, but your Gemfile requires "
+        r"(?P<requirement>\S{1,60} [\w.]{1,20}?)\.(?: |$)",
+        always(UnsatisfiableResolution, tool="bundler"),
+        (
+            "You have already activated rake 13.1.0, but your Gemfile requires rake 13.0.6. Prepending it may help",
+            UnsatisfiableResolution(tool="bundler", requirement="rake 13.0.6"),
+        ),
+    ),
+    signature(
+        "ould not find driver",
+        r"(?:PHP )?(?:Fatal error: {1,2}Uncaught )?(?:[\w\\]{0,60}PDOException: )could not find driver",
+        always(MissingModule, language="php", module="pdo"),
+        ("PDOException: could not find driver", MissingModule(language="php", module="pdo")),
+    ),
+    signature(
+        ('" not found', "' not found"),
+        r"(?:PHP )?(?:Fatal error: .{0,40})?Error: Class [\"'](?:PHPUnit\\|PHPUnit_)[\w\\]{1,60}[\"'] not found",
+        always(DependenciesNotInstalled, tool="composer"),
+        (
+            'Error: Class "PHPUnit\\Framework\\TestCase" not found',
+            DependenciesNotInstalled(tool="composer"),
         ),
     ),
 )

@@ -86,6 +86,23 @@ def _three(
     return _at(evidence, first or second or third, port or other)
 
 
+def _either_at(evidence: str, host: str = "", port: str = "", second: str = "", other: str = "") -> Failure:
+    return _at(evidence, host or second, port or other)
+
+
+def _kafka(host: str, port: str, evidence: str) -> Failure:
+    return ServiceNeeded(service="kafka", address=f"{host}:{port}", evidence=evidence)
+
+
+def _refused_here(evidence: str, host: str = "", port: str = "") -> Failure | None:
+    """A pool of HTTP connections to this machine: a server that tests expect, not the network."""
+    return _at(evidence, host, port) if host in {"localhost", "127.0.0.1", "0.0.0.0", "::1"} else None  # noqa: S104
+
+
+def _elasticsearch(evidence: str) -> Failure:
+    return ServiceNeeded(service="elasticsearch", evidence=evidence)
+
+
 def _sqlstate(state: str, code: str, evidence: str) -> Failure:
     """PDO's code of the driver: 2002 of MySQL's client, 7 of PostgreSQL's."""
     del state
@@ -250,6 +267,31 @@ _UNPREPARED = (
 SIGNATURES = (
     *_UNPREPARED,
     signature(
+        "ax retries exceeded with url",
+        RAISED + r"HTTPS?ConnectionPool\(host='(?P<host>[\w.:-]{1,120})', port=(?P<port>\d{1,5})\): Max retries",
+        _refused_here,
+        (
+            (
+                "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=9200): Max retries "
+                "exceeded "
+                "with url: / (Caused by x)"
+            ),
+            ServiceNeeded(service="elasticsearch", address="localhost:9200"),
+        ),
+        near=("HTTPConnectionPool: Max retries exceeded with url",),
+    ),
+    signature(
+        ("rror: ConnectionError(", "ConnectionError: Connection error caused by"),
+        OUTCOME
+        + r"(?:elasticsearch|opensearchpy|elastic_transport)\.[\w.]{1,40}(?:Error|Timeout): Connection(?:Error\(| "
+        r"error caused by)",
+        _elasticsearch,
+        (
+            "elasticsearch.exceptions.ConnectionError: ConnectionError(<x>: Failed to establish a new connection)",
+            ServiceNeeded(service="elasticsearch"),
+        ),
+    ),
+    signature(
         "Error ",
         RAISED + r"Error (?:-?\d{1,4}) connecting (?:to )?(?P<host>[\w.-]{1,80}):(?P<port>\d{2,5})\.",
         _at,
@@ -408,7 +450,8 @@ SIGNATURES = (
     signature(
         ("onnection refused", " refused."),
         RAISED + r"(?:[\w:]{1,80}: )?(?:Connection refused - connect\(2\) for (?:\"?(?P<first>[\w.-]{1,80})\"? port )?"
-        r"(?:(?P<second>[\w.-]{1,80}):)?(?P<port>\d{2,5})|Connection to (?P<third>[\w.-]{1,80}):(?P<other>\d{2,5}) refused)",
+        r"(?:(?P<second>[\w.-]{1,80}):)?(?P<port>\d{2,5})|Connection to (?P<third>[\w.-]{1,80}):(?P<other>\d{2,5"
+        r"}) refused)",
         _three,
         (
             "Redis::CannotConnectError: Connection refused - connect(2) for 127.0.0.1:6379",
@@ -421,15 +464,17 @@ SIGNATURES = (
     ),
     signature(
         "SQLSTATE[",
-        r"(?:[\w\\]{1,100}: )?(?:An exception occurred in (?:the )?driver: |could not find driver|)SQLSTATE\[(?P<state>HY000|08006)\] "
-        r"\[(?P<code>2002|2006|7)\] (?:Connection refused|No such file or directory|php_network|could not connect|connection to server)",
+        r"(?:[\w\\]{1,100}: )?(?:An exception occurred in (?:the )?driver: |could not find driver"
+        r"|)SQLSTATE\[(?P<state>HY000|08006)\] "
+        r"\[(?P<code>2002|2006|7)\] (?:Connection refused|No such file or directory|php_network|could not "
+        r"connect|connection to server)",
         _sqlstate,
         (
             "PDOException: SQLSTATE[HY000] [2002] Connection refused",
             ServiceNeeded(service="mysql"),
         ),
         (
-            'PDOException: SQLSTATE[08006] [7] could not connect, not reached: refused',
+            "PDOException: SQLSTATE[08006] [7] could not connect, not reached: refused",
             ServiceNeeded(service="postgresql"),
         ),
     ),
@@ -443,7 +488,8 @@ SIGNATURES = (
             "No servers found yet",
         ),
         RAISED + r"(?:(?P<mysql>Communications link failure)|(?P<kafka>(?:kafka\.errors\.)?NoBrokersAvailable)"
-        r"|(?P<rabbitmq>(?:pika\.exceptions\.)?AMQPConnectionError$)|(?P<docker>Could not find a valid Docker environment"
+        r"|(?P<rabbitmq>(?:pika\.exceptions\.)?AMQPConnectionError$)|(?P<docker>Could not find a valid Docker "
+        r"environment"
         r"|permission denied while trying to connect to the Docker daemon socket)|(?P<mongodb>No servers found yet)"
         r")",
         _known,
@@ -458,12 +504,27 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("ouldn't connect to display", "an't connect to display", "no Qt platform plugin could be", "not load the Qt platform plugin",
-         "nable to init server", "No available video device", "no available video device",
-         "ailed to initialize display", "nable to open display", "DISPLAY environment variable", "nable to open X display"),
-        LED + r"(?:[Cc]ouldn't connect to display|[Cc]an't connect to display|no Qt platform plugin could be initialized"
-        r"|[Cc]ould not load the Qt platform plugin \"xcb\"|Unable to init server: |[Nn]o available video device"
-        r"|[Uu]nable to open (?:X )?display|X11: The DISPLAY environment variable is missing|[Ff]ailed to initialize display)",
+        (
+            "ouldn't connect to display",
+            "an't connect to display",
+            "no Qt platform plugin could be",
+            "not load the Qt platform plugin",
+            "not find the Qt platform plugin",
+            'annot connect to "None"',
+            "nable to init server",
+            "No available video device",
+            "no available video device",
+            "ailed to initialize display",
+            "nable to open display",
+            "DISPLAY environment variable",
+            "nable to open X display",
+        ),
+        LED
+        + r"(?:[Cc]ouldn't connect to display|[Cc]an't connect to display|no Qt platform plugin could be initialized"
+        r"|[Cc]ould not (?:load|find) the Qt platform plugin|NoSuchDisplayException: |Cannot connect to "
+        r"\"None\"|Unable to init server: |[Nn]o available video device"
+        r"|[Uu]nable to open (?:X )?display|X11: The DISPLAY environment variable is missing|[Ff]ailed to "
+        r"initialize display)",
         always(ServiceNeeded, service="display"),
         ('_tkinter.TclError: couldn\'t connect to display ":0"', ServiceNeeded(service="display")),
         (
@@ -473,16 +534,21 @@ SIGNATURES = (
     ),
     signature(
         ("nable to autolaunch a dbus-daemon", "annot autolaunch D-Bus", "ailed to connect to socket"),
-        LED + r"(?:[Uu]nable to autolaunch a dbus-daemon|Cannot autolaunch D-Bus|Failed to connect to socket /\S{0,40}system_bus_socket)",
+        LED + r"(?:[Uu]nable to autolaunch a dbus-daemon|Cannot autolaunch D-Bus|Failed to connect to socket "
+        r"/\S{0,40}system_bus_socket)",
         always(ServiceNeeded, service="dbus"),
         (
-            "dbus.exceptions.DBusException: org.freedesktop.DBus.Error.NotSupported: Unable to autolaunch a dbus-daemon",
+            (
+                "dbus.exceptions.DBusException: org.freedesktop.DBus.Error.NotSupported: Unable to autolaunch a "
+                "dbus-daemon"
+            ),
             ServiceNeeded(service="dbus"),
         ),
     ),
     signature(
         "onnection refused",
-        LED + r"(?:(?:dial error|failed to connect to) .{0,160}?)?(?:dial tcp )?\[?(?P<host>[\w.:-]{1,60}?)\]?:(?P<port>\d{2,5})(?:: connect)?: "
+        LED + r"(?:(?:dial error|failed to connect to) .{0,160}?)?(?:dial tcp )?\[?(?P<host>[\w.:-]{1,60}?)\]?:(?P<por"
+        r"t>\d{2,5})(?:: connect)?: "
         r"connection refused",
         _at,
         (
@@ -492,7 +558,8 @@ SIGNATURES = (
     ),
     signature(
         ("kombu.exceptions.OperationalError", "annot connect to amqp", "annot connect to redis"),
-        r"(?:kombu\.exceptions\.OperationalError: |\[[^\]]{1,80}\] (?:consumer: )?Cannot connect to )(?P<scheme>\[Errno 111\] Connection refused$|amqp|redis)",
+        r"(?:kombu\.exceptions\.OperationalError: |\[[^\]]{1,80}\] (?:consumer: )?Cannot connect to "
+        r")(?P<scheme>\[Errno 111\] Connection refused$|amqp|redis)",
         _broker,
         (
             "kombu.exceptions.OperationalError: [Errno 111] Connection refused",
@@ -501,6 +568,39 @@ SIGNATURES = (
         (
             "[2024-01-01 10:00:00,000: ERROR/MainProcess] consumer: Cannot connect to redis://localhost:6379/0: Error",
             ServiceNeeded(service="redis"),
+        ),
+    ),
+    signature(
+        "rror while fetching server API version",
+        RAISED + r"Error while fetching server API version",
+        always(ServiceNeeded, service="docker"),
+        (
+            "docker.errors.DockerException: Error while fetching server API version: ('Connection aborted.', x)",
+            ServiceNeeded(service="docker"),
+        ),
+    ),
+    signature(
+        ("rror: connect ECONNREFUSED", "failed to connect to server ["),
+        r"(?:[\w.]{0,60}(?:Error|Exception): )?(?:connect ECONNREFUSED (?P<host>[\w.:-]{1,60}):(?P<port>\d{2,5})"
+        r"|failed to connect to server \[(?P<second>[\w.-]{1,60}):(?P<other>\d{2,5})\] on first connect)",
+        _either_at,
+        (
+            "SequelizeConnectionRefusedError: connect ECONNREFUSED 127.0.0.1:5432",
+            ServiceNeeded(service="postgresql", address="127.0.0.1:5432"),
+        ),
+        (
+            "MongoNetworkError: failed to connect to server [localhost:27017] on first connect [Error: connect x]",
+            ServiceNeeded(service="mongodb", address="localhost:27017"),
+        ),
+    ),
+    signature(
+        "not be established. Broker may not be",
+        r"(?:\[[^\]]{1,60}\] )?Connection to node -?\d{1,4} \((?P<host>[\w.-]{0,60})(?:/[\d.]{1,20})?:(?P<port>"
+        r"\d{2,5})\) could not be established",
+        _kafka,
+        (
+            "Connection to node -1 (localhost/127.0.0.1:9092) could not be established. Broker may not be available.",
+            ServiceNeeded(service="kafka", address="localhost:9092"),
         ),
     ),
 )

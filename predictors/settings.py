@@ -19,6 +19,12 @@ def _cloud(evidence: str, credentials: str = "") -> Failure:
     return SettingNeeded(variable="AWS_ACCESS_KEY_ID" if credentials else "AWS_DEFAULT_REGION", evidence=evidence)
 
 
+def _alternative(variable: str, before: str, told: str, evidence: str) -> Failure | None:
+    """A variable that is named beside a program or a package to install only tells where that is."""
+    del told
+    return None if "nstall" in before or "found" in before else _setting(variable, evidence)
+
+
 def _pydantic(evidence: str, variable: str = "") -> Failure | None:
     """Fields of settings are read from variables of their names, in capitals."""
     return SettingNeeded(variable=variable.upper(), evidence=evidence) if variable else None
@@ -90,7 +96,7 @@ SIGNATURES = (
             SettingNeeded(variable="STRIPE_KEY", weight=Weight.SYMPTOM),
         ),
         (
-            "panic: env: required environment variable \"APP_PORT\" is not set",
+            'panic: env: required environment variable "APP_PORT" is not set',
             SettingNeeded(variable="APP_PORT", weight=Weight.SYMPTOM),
         ),
         near=("Error: the environment variable was read",),
@@ -112,7 +118,7 @@ SIGNATURES = (
         r"\"(?P<variable>[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40})\"",
         _setting,
         (
-            "/w/config.rb:3:in `fetch': key not found: \"DATABASE_URL\" (KeyError)",
+            '/w/config.rb:3:in `fetch\': key not found: "DATABASE_URL" (KeyError)',
             SettingNeeded(variable="DATABASE_URL"),
         ),
     ),
@@ -133,7 +139,8 @@ SIGNATURES = (
     ),
     signature(
         ("nable to locate credentials", "rror: You must specify a region"),
-        OUTCOME + r"(?:botocore\.exceptions\.)?(?:No(?P<credentials>Credentials)Error: Unable to locate credentials|NoRegionError: You must specify)",
+        OUTCOME + r"(?:botocore\.exceptions\.)?(?:No(?P<credentials>Credentials)Error: Unable to locate credentials"
+        r"|NoRegionError: You must specify)",
         _cloud,
         (
             "botocore.exceptions.NoCredentialsError: Unable to locate credentials",
@@ -143,26 +150,47 @@ SIGNATURES = (
     ),
     signature(
         "nvironment variable",
-        OUTCOME + r"[\w.]{1,80}(?:Error|Exception|Configured): .{0,160}?\b(?:[Ss]et(?:ting)?|[Dd]efine|[Ee]xport|[Pp]rovide) "
-        rf"(?:the |an? )?(?:environment variable )?{_VARIABLE} ?(?:environment variable(?! to (?:override|change|point|use))|env var|in (?:the|your) environment|$)",
-        _setting,
+        OUTCOME + r"(?P<told>[\w.]{1,80}(?:Error|Exception|Configured)): (?P<before>.{0,160}?)\b(?:[Ss]et(?:ting)?"
+        r"|[Dd]efine|[Ee]xport|[Pp]rovide) "
+        rf"(?:the |an? )?(?:environment variable )?{_VARIABLE} ?(?:environment variable(?! to (?:override"
+        rf"|change|point|use))|env var|in (?:the|your) environment|$)",
+        _alternative,
         (
-            "openai.OpenAIError: The key must be set by passing it or by setting the OPENAI_API_KEY environment variable",
+            (
+                "openai.OpenAIError: The key must be set by passing it or by setting the OPENAI_API_KEY environment "
+                "variable"
+            ),
             SettingNeeded(variable="OPENAI_API_KEY"),
         ),
         near=("ValueError: setting the value in the environment variable",),
     ),
     signature(
         "validation error",
-        OUTCOME + r"(?:pydantic\S{0,60}\.)?ValidationError: \d{1,3} validation errors? for (?:\w{0,40}(?:Settings|Config|Env)\w{0,40})$",
+        OUTCOME
+        + r"(?:pydantic\S{0,60}\.)?ValidationError: \d{1,3} validation errors? for (?:\w{0,40}(?:Settings|Config"
+        r"|Env)\w{0,40})$",
         _pydantic,
         (
-            "E   pydantic_core.ValidationError: 1 validation error for Settings\nE   database_url\nE     Field required [type=",
+            (
+                "E   pydantic_core.ValidationError: 1 validation error for Settings\nE   database_url\nE     Field "
+                "required [type="
+            ),
             SettingNeeded(variable="DATABASE_URL"),
         ),
         near=("pydantic.ValidationError: 1 validation error for User",),
         follow=r"(?P<variable>[A-Za-z]\w{1,60})$",
         within=1,
+    ),
+    signature(
+        (" not set", " is required", "is not set", "must be set", "undefined"),
+        r"(?:error|ERROR|Error|fatal|panic): (?:[Tt]he )?(?:[Ee]nvironment variable |env var "
+        r")?\$?(?P<variable>[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,40}) "
+        r"(?:is |was |must be )?(?:not set|required|undefined|unset|set|not defined)",
+        _maybe,
+        (
+            "error: XDG_RUNTIME_DIR not set in the environment.",
+            SettingNeeded(variable="XDG_RUNTIME_DIR", weight=Weight.SYMPTOM),
+        ),
     ),
 )
 """Settings that come from the environment."""

@@ -29,7 +29,8 @@ _WRAPPERS = re.compile(
 
 _LEADERS = re.compile(
     r"(?:(?:FAILED|ERROR) .{1,300}? - (?=[A-Z])"  # pytest's summary
-    r"|(?!Assert|Skip|\w{0,60}Warning: )[A-Za-z]?[\w.:\\]{0,100}(?:Error|Exception|NotFound|Missing|Failure|Failed|Refused|Exit): "
+    r"|(?!Assert|Skip|\w{0,60}Warning: )[A-Za-z]?[\w.:\\]{0,100}(?:Error|Exception\w{0,12}|NotFound|Missing"
+    r"|Failure|Failed|Refused|Exit): "
     r"|(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic|Caused by|cause|Uncaught|Unhandled error event|\[\w{1,20}\]): "
     r"|(?:Uncaught|PHP Fatal error: {1,2}Uncaught|\[\w{1,20}\]) (?=\w)"
     r"|thread '[^']{1,60}' (?:\(\d{1,9}\) )?panicked at (?:[^\s:]{1,200}:\d{1,6}:\d{1,6}: |'(?=[a-zA-Z]))"

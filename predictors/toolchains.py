@@ -198,7 +198,8 @@ SIGNATURES = (
     ),
     signature(
         ("invalid target release: ", "not supported"),
-        r"(?:Failed to execute goal .{1,300}?: )?(?:Fatal error compiling: )?(?:error: ){0,2}(?:invalid target release: |release version )(?P<required>[\d.]{1,6})(?: not supported|$| -> )",
+        r"(?:Failed to execute goal .{1,300}?: )?(?:Fatal error compiling: )?(?:error: ){0,2}(?:invalid target "
+        r"release: |release version )(?P<required>[\d.]{1,6})(?: not supported|$| -> )",
         always(VersionOutOfRange, tool="java", because="target release"),
         (
             "[ERROR] Fatal error compiling: error: invalid target release: 21",
@@ -249,7 +250,8 @@ SIGNATURES = (
     ),
     signature(
         "UnsupportedClassVersionError",
-        r"(?:[\w. \"]{0,60}Exception: |Exception in thread \"[^\"]{1,60}\" |Caused by: )?(?:java\.lang\.)?UnsupportedClassVersionError: "
+        r"(?:[\w. \"]{0,60}Exception: |Exception in thread \"[^\"]{1,60}\" |Caused by: "
+        r")?(?:java\.lang\.)?UnsupportedClassVersionError: "
         r"\S{1,160} has been compiled by a more recent version of the Java "
         r"Runtime \(class file version (?P<version>\d{1,3})",
         _class_file,
