@@ -64,7 +64,8 @@ SIGNATURES = (
         ),
         (
             (
-                r'called `Result::unwrap()` on an `Err` value: "\npkg-config exited with status code 1\n> pkg-config alsa'
+                r'called `Result::unwrap()` on an `Err` value: "\npkg-config exited with status code 1\n> '
+                r"pkg-config alsa"
                 r"\n\nThe system library `alsa` required by crate `alsa-sys` was not found.\n"
             ),
             MissingPkgConfig(module="alsa"),

@@ -55,6 +55,10 @@ def _base_name(header: str, evidence: str) -> Failure:
     return MissingHeader(header=header.rsplit("/", 1)[-1], evidence=evidence)
 
 
+def _broken(evidence: str, program: str = "", plus: str = "") -> Failure:
+    return _toolchain(evidence, "C++" if plus else "C" if not program else "", program)
+
+
 def _newer(standard: str, evidence: str) -> Failure:
     return UnfitCompiler(compiler="c++", direction="too-new", standard=standard.lower(), evidence=evidence)
 
@@ -405,6 +409,22 @@ SIGNATURES = (
             UnfitCompiler(compiler="cc1", direction="too-old", standard="-std=c17"),
         ),
         near=("mytool: unrecognized option '--fast'",),
+    ),
+    signature(
+        "cannot compile programs",
+        r"(?:\S{1,300}:\d{1,7}:\d{1,7}: )?ERROR: Compiler (?P<program>[\w.+-]{1,60}) cannot compile programs",
+        _first,
+        (
+            "meson.build:1:0: ERROR: Compiler c++ cannot compile programs.",
+            MissingToolchain(language="c++", program="c++"),
+        ),
+    ),
+    signature(
+        ("ompiler(s) not found: ", "roken toolchain: cannot link"),
+        r"(?:RuntimeError: )?(?:[Rr]equired )?[Cc]ompiler\(s\) not found: (?P<program>[\w.+-]{1,60})"
+        r"|(?:RuntimeError: )Broken toolchain: cannot link a simple C(?P<plus>\+\+)? program",
+        _broken,
+        ("RuntimeError: Broken toolchain: cannot link a simple C program.", MissingToolchain(language="c")),
     ),
 )
 """What compilers and linkers say, and what build tools say when there are none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from specbuild.failures import (
     Failure,
     MissingCommand,
+    MissingConfigTool,
     MissingData,
     MissingDevelopmentFiles,
     MissingHeader,
@@ -141,6 +142,15 @@ def _configured(name: str, evidence: str) -> Failure:
 
 def _python_or_lower(name: str, evidence: str) -> Failure:
     return MissingHeader(header="Python.h", evidence=evidence) if name == "Python" else _lower(name, evidence)
+
+
+_NO_NAMES = frozenset(
+    {"a", "an", "the", "working", "recent", "suitable", "in", "see", "your", "this", "at", "both", "either"}
+)
+
+
+def _configured_lib(name: str, evidence: str) -> Failure | None:
+    return None if name.lower() in _NO_NAMES else _configured(name, evidence)
 
 
 def _old_tool(tool: str, required: str, evidence: str) -> Failure:
@@ -477,6 +487,72 @@ SIGNATURES = (
             "RuntimeError: Unable to find the Python development headers; install python3-dev",
             MissingHeader(header="Python.h"),
         ),
+    ),
+    signature(
+        "onfigure: error: ",
+        r"configure: error: (?:\*{1,4} ?)?(?:[Yy]ou (?:need|must|have) (?:to )?(?:install|have)|[Pp]lease "
+        r"install|[Ii]nstall) (?:the )?"
+        r"(?P<name>[A-Za-z][\w.+-]{1,40}?)(?:[ ,.](?:library|libraries|development|headers?|dev|package"
+        r"|installed|first|and|or|to)\b|[,.]?$|[ ,.])",
+        _configured_lib,
+        (
+            "configure: error: You need to install the libpng development package",
+            MissingDevelopmentFiles(name="libpng"),
+        ),
+        ("configure: error: please install bison first", MissingCommand(command="bison")),
+        near=("configure: error: You must have a working setup",),
+    ),
+    signature(
+        "onfigure: error: ",
+        r"configure: error: (?:\*{1,4} ?)?(?:(?:[Cc]an(?:not| not|'t)|[Cc]ould not|[Uu]nable to) find (?:a |an "
+        r"|the )?(?:suitable |usable |required |recent )?(?:version of )?"
+        r"(?:the )?)?(?P<name>[A-Za-z][\w.+-]{1,40}?)(?:::[A-Za-z]\w{0,30})?(?: library| libraries| headers?| "
+        r"development (?:files|package|headers))?,? "
+        r"(?:version )?(?:[<>=]{1,2} ?v?[\d.]{1,12}\d?(?: or (?:newer|later|above|higher))?|\(?[<>=]{1,2} "
+        r"?[\d.]{1,12}\)?|[\d.]{1,12} or (?:newer|later|above|higher|greater))(?: or (?:newer|later|above"
+        r"|higher))? "
+        r"?(?:is |are |was |were )?(?:required|not found|needed|missing)",
+        _configured_lib,
+        (
+            "configure: error: libcurl >= 7.40 required, but not found",
+            MissingDevelopmentFiles(name="libcurl"),
+        ),
+    ),
+    signature(
+        "onfigure: error: ",
+        r"configure: error: (?:\*{1,4} ?)?(?:[Cc]an(?:not| not|'t)|[Cc]ould not|[Uu]nable to|[Ff]ailed to) find "
+        r"(?:a |an |the |any )?(?:suitable |usable |required |working )?"
+        r"(?:version of (?:the )?|copy of )?(?P<name>[A-Za-z][\w.+-]{1,40}?)(?:::[A-Za-z]\w{0,30})?(?: library| "
+        r"libraries| headers?| development files| installation)?\b[!.,;]",
+        _configured_lib,
+        (
+            "configure: error: Could not find a version of the Boost::System library!",
+            MissingDevelopmentFiles(name="boost"),
+        ),
+    ),
+    signature(
+        "onfigure: error: ",
+        r"configure: error: .{0,100}?\brequired (?:for|by) (?P<name>[a-z][\w+-]{1,30}) support",
+        _configured_lib,
+        (
+            "configure: error: could not find function 'deflate' required for zlib support",
+            MissingDevelopmentFiles(name="zlib"),
+        ),
+    ),
+    signature(
+        "rror: Libtool library used but",
+        r"(?:\S{1,80}:\d{1,6}: )?error: Libtool library used but 'LIBTOOL' is undefined",
+        always(MissingCommand, command="libtoolize"),
+        (
+            "Makefile.am:3: error: Libtool library used but 'LIBTOOL' is undefined",
+            MissingCommand(command="libtoolize"),
+        ),
+    ),
+    signature(
+        "nable to find PostgreSQL client library",
+        r"Unable to find PostgreSQL client library",
+        always(MissingConfigTool, tool="pg_config"),
+        ("Unable to find PostgreSQL client library.", MissingConfigTool(tool="pg_config")),
     ),
 )
 """What is looked for before anything is compiled."""

@@ -251,6 +251,25 @@ SIGNATURES = (
         ),
     ),
     signature(
+        "not find suitable distribution",
+        r"(?:[\w.]{1,60}: )?(?:error: )?Could not find suitable distribution for "
+        r"Requirement\.parse\('(?P<requirement>[^']{1,100})'",
+        always(UnsatisfiableResolution, tool="setuptools"),
+        (
+            "error: Could not find suitable distribution for Requirement.parse('pytest-runner')",
+            UnsatisfiableResolution(tool="setuptools", requirement="pytest-runner"),
+        ),
+    ),
+    signature(
+        "nvalid requirement: ",
+        r"(?:ERROR: )?Invalid requirement: '(?P<requirement>[^']{1,100})'",
+        always(UnsatisfiableResolution, tool="pip"),
+        (
+            "ERROR: Invalid requirement: 'foo>=1.0.*' (from line 3 of requirements.txt)",
+            UnsatisfiableResolution(tool="pip", requirement="foo>=1.0.*"),
+        ),
+    ),
+    signature(
         "Could not find a version",
         r"ERROR: Could not find a version that satisfies the requirement (?P<requirement>\S{1,100})",
         always(UnsatisfiableResolution, tool="pip"),

@@ -161,7 +161,8 @@ SIGNATURES = (
     ),
     signature(
         "No module named ",
-        OUTCOME + r"(?:ModuleNotFoundError|ImportError): No module named ['\"]?(?P<module>[A-Za-z_][\w.]{0,100})",
+        OUTCOME + r"(?:ModuleNotFoundError|ImportError|[\w.]{1,80}(?:CollectError|ImportError|PluginError)): No module "
+        r"named ['\"]?(?P<module>[A-Za-z_][\w.]{0,100})",
         _module,
         ("ModuleNotFoundError: No module named 'yaml'", MissingModule(language="python", module="yaml")),
         ("E   ModuleNotFoundError: No module named 'PIL'", MissingModule(language="python", module="PIL")),
@@ -303,8 +304,8 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "codec can't decode",
-        OUTCOME + r"UnicodeDecodeError: 'ascii' codec can't decode byte",
+        ("codec can't decode", "codec can't encode"),
+        OUTCOME + r"Unicode(?:De|En)codeError: '(?:ascii|latin-1)' codec can't (?:decode byte|encode character)",
         always(MissingLocale, locale="UTF-8"),
         (
             "UnicodeDecodeError: 'ascii' codec can't decode byte 0xe2 in position 5: ordinal not in range(128)",
@@ -436,7 +437,8 @@ SIGNATURES = (
     ),
     signature(
         "object is not subscriptable",
-        OUTCOME + r"TypeError: 'type' object is not subscriptable",
+        OUTCOME + r"TypeError: '(?:type|ABCMeta|EnumMeta|EnumType|function|builtin_function_or_method|_GenericAlias)' "
+        r"object is not subscriptable",
         always(VersionOutOfRange, tool="python", required=">=3.9", because="list[X]", weight=Weight.SYMPTOM),
         (
             "TypeError: 'type' object is not subscriptable",

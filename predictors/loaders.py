@@ -186,5 +186,14 @@ SIGNATURES = (
             MissingLibrary(library="hyperic", when="load"),
         ),
     ),
+    signature(
+        "symbol lookup error: ",
+        r"\S{1,200}: symbol lookup error: (?P<library>[^\s:]{1,200}): undefined symbol: \S{1,200}",
+        always(MissingLibrary, when="load", weight=Weight.SYMPTOM),
+        (
+            "/usr/bin/foo: symbol lookup error: /usr/lib/libbar.so.1: undefined symbol: baz_init",
+            MissingLibrary(library="/usr/lib/libbar.so.1", when="load", weight=Weight.SYMPTOM),
+        ),
+    ),
 )
 """What the dynamic loader says, and those who call it."""

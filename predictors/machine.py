@@ -297,5 +297,21 @@ SIGNATURES = (
             PermissionRefused(path="./autogen.sh", weight=Weight.SYMPTOM),
         ),
     ),
+    signature(
+        "Terminated",
+        r"g?make(?:\[\d{1,3}\])?: \*{3} \[(?:[^\]:]{1,80}:\d{1,6}: )?(?P<program>[^\]]{1,100})\] "
+        r"(?P<signal>Terminated|Killed)",
+        Killed,
+        ("make: *** [Makefile:10: test] Terminated", Killed(program="test", signal="Terminated")),
+    ),
+    signature(
+        "ould not lock config file",
+        r"error: could not lock config file (?P<path>\S{1,200}): Permission denied",
+        PermissionRefused,
+        (
+            "error: could not lock config file /root/.gitconfig: Permission denied",
+            PermissionRefused(path="/root/.gitconfig"),
+        ),
+    ),
 )
 """What is not the repository's doing, and what is of permissions."""

@@ -27,6 +27,20 @@ def _npm(status: str, url: str, evidence: str) -> Failure:
 
 SIGNATURES = (
     signature(
+        ("_VERIFY_FAILED] certificate verify failed",),
+        r"[A-Za-z][\w.]{0,100}(?:Error|Exception): .{0,1000}?\[SSL: CERTIFICATE_VERIFY_FAILED\] certificate "
+        r"verify failed: (?P<why>[a-z][a-z -]{3,80}[a-z])\b",
+        CertificateTrouble,
+        (
+            (
+                "x.SSLError: HTTPSConnectionPool(host='a.example', port=443): Max retries exceeded with url: / (Caused by "
+                "SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self signed certificate (_ssl.c'"
+            ),
+            CertificateTrouble(why="self signed certificate"),
+        ),
+        near=("# [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self signed certificate",),
+    ),
+    signature(
         ("x509: certificate", "x509: cannot", "certificate verification failed", "annot verify "),
         LED + r"(?:x509: (?P<why>certificate [a-z ]{3,80})|server certificate verification failed"
         r"|cannot verify \S{1,80} certificate)",
@@ -61,7 +75,8 @@ SIGNATURES = (
         CertificateTrouble,
         (
             (
-                "OpenSSL::SSL::SSLError: SSL_connect returned=1 errno=0 state=error: certificate verify failed (unable to "
+                "OpenSSL::SSL::SSLError: SSL_connect returned=1 errno=0 state=error: certificate verify failed "
+                "(unable to "
                 "get local issuer certificate)"
             ),
             CertificateTrouble(why="unable to get local issuer certificate"),
@@ -150,6 +165,16 @@ SIGNATURES = (
             "error: RPC failed; curl 56 GnuTLS recv error (-110): The TLS connection was non-properly terminated.",
             NetworkTrouble(),
         ),
+    ),
+    signature(
+        "annot connect to host ",
+        LED + r"Cannot connect to host (?P<host>[\w.-]{1,120}):\d{1,5} ssl:",
+        _retried,
+        (
+            "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host a.example:443 ssl:default [x]",
+            NetworkTrouble(host="a.example"),
+        ),
+        near=("ClientConnectorError: Cannot connect to host localhost:1234 ssl:default [x]",),
     ),
 )
 """What clients of the network say."""

@@ -87,6 +87,7 @@ GATES = (
     "ou need to ",
     "Bad ",
     "unrecognized",
+    "Terminated",
     "lease install",
     "exec /",
     "Java gateway",

@@ -432,5 +432,14 @@ SIGNATURES = (
             DependenciesNotInstalled(tool="composer"),
         ),
     ),
+    signature(
+        "ou need to set up the project dependencies",
+        r"You need to set up the project dependencies using Composer",
+        always(DependenciesNotInstalled, tool="composer"),
+        (
+            "You need to set up the project dependencies using Composer:",
+            DependenciesNotInstalled(tool="composer"),
+        ),
+    ),
 )
 """What Ruby's, PHP's and Perl's tools say."""

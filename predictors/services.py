@@ -310,8 +310,8 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "Can't connect to MySQL",
-        _MYSQL + r"MySQL server on \\?'(?P<address>[^'\\\s]{1,100})",
+        ("Can't connect to MySQL", "Can't connect to server on", "Can't connect to MariaDB"),
+        _MYSQL + r"(?:MySQL |MariaDB )?server on \\?'(?P<address>[^'\\\s]{1,100})",
         _mysql,
         (
             "pymysql.err.OperationalError: (2003, \"Can't connect to MySQL server on 'localhost' ([Errno 111]\")",

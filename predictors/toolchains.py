@@ -103,7 +103,7 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "does not understand this lock file",
+        ("does not understand this lock file", "lock file version "),
         r"(?:error: )?lock file version `?(?P<version>\d{1,2})`? (?:was found|requires)",
         _lock,
         (
@@ -240,8 +240,9 @@ SIGNATURES = (
         ("/w/go.mod:5: unknown directive: toolchain", VersionOutOfRange(tool="go", because="toolchain")),
     ),
     signature(
-        ("JAVA_HOME is not set", "JAVA_HOME environment variable is not"),
-        r"(?:ERROR: |Error: )?(?:The )?JAVA_HOME (?:environment variable )?is not (?:set|defined)",
+        ("JAVA_HOME is not set", "JAVA_HOME environment variable is not", "set to an invalid directory"),
+        r"(?:ERROR: |Error: )?(?:The )?JAVA_HOME (?:environment variable )?is (?:not (?:set|defined)|set to an "
+        r"invalid directory)",
         always(MissingToolchain, language="java"),
         (
             "ERROR: JAVA_HOME is not set and no 'java' command could be found in your PATH.",
