@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from specbuild.failures import DriftedBackend, HollowPass, NotInstallable, StageFailed, VersionControlNeeded, Weight
+from specbuild.failures import (
+    DriftedBackend,
+    Failure,
+    HollowPass,
+    MissingBuildDependency,
+    NotInstallable,
+    StageFailed,
+    VersionControlNeeded,
+    Weight,
+)
 from specbuild.predictors.signature import always, signature
+
+
+def _attribute_gone(name: str, evidence: str) -> Failure:
+    """PyYAML's way with Cython 3 removed, and Debian's layout that newer setuptools do not know."""
+    if name == "cython_sources":
+        return DriftedBackend(backend="cython", name=name, below="3", evidence=evidence)
+    return DriftedBackend(backend="setuptools", name=name, evidence=evidence)
+
 
 SIGNATURES = (
     signature(
@@ -112,6 +129,25 @@ SIGNATURES = (
         (
             "warning: build_ext: building extension \"fast._speed\" failed: command 'gcc' failed",
             HollowPass(what="fast._speed", weight=Weight.WARNING),
+        ),
+    ),
+    signature(
+        "AttributeError: ",
+        r"AttributeError: (?P<name>cython_sources|install_layout)\b",
+        _attribute_gone,
+        (
+            "AttributeError: install_layout. Did you mean: 'install_platlib'?",
+            DriftedBackend(backend="setuptools", name="install_layout"),
+        ),
+        ("AttributeError: cython_sources", DriftedBackend(backend="cython", name="cython_sources", below="3")),
+    ),
+    signature(
+        "since setuptools is not available",
+        r"(?:ERROR: )?Can not execute `setup\.py` since setuptools is not available",
+        always(MissingBuildDependency, module="setuptools"),
+        (
+            "ERROR: Can not execute `setup.py` since setuptools is not available in the build environment.",
+            MissingBuildDependency(module="setuptools"),
         ),
     ),
 )

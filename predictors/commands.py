@@ -163,7 +163,7 @@ SIGNATURES = (
     ),
     signature(
         "not found",
-        r"(?:OSError|EnvironmentError|RuntimeError|Exception|Error|error): "
+        r"(?:OSError|EnvironmentError|RuntimeError|Exception|Error|error|ERROR): (?:Could not find \w{1,30}: )?"
         r"(?P<command>[a-z][\w.+-]{0,60}(?:-|_)config) (?:executable )?(?:was )?not found",
         missing_command,
         ("Error: pg_config executable not found.", MissingConfigTool(tool="pg_config")),

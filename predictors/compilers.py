@@ -426,5 +426,15 @@ SIGNATURES = (
         _broken,
         ("RuntimeError: Broken toolchain: cannot link a simple C program.", MissingToolchain(language="c")),
     ),
+    signature(
+        "ortran compiler",
+        r"(?:[\w.]{1,80}: )?(?:error: )?(?:extension '?\S{1,80} has Fortran sources but no Fortran compiler "
+        r"found|[Nn]o (?:compatible )?Fortran compiler(?: found)?)",
+        always(MissingToolchain, language="fortran"),
+        (
+            "error: extension _flib has Fortran sources but no Fortran compiler found",
+            MissingToolchain(language="fortran"),
+        ),
+    ),
 )
 """What compilers and linkers say, and what build tools say when there are none."""

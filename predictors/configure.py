@@ -11,6 +11,7 @@ from specbuild.failures import (
     MissingHeader,
     MissingLibrary,
     MissingMacro,
+    MissingModule,
     MissingPkgConfig,
     MissingProjectFile,
     StageFailed,
@@ -153,6 +154,24 @@ def _configured_lib(name: str, evidence: str) -> Failure | None:
     return None if name.lower() in _NO_NAMES else _configured(name, evidence)
 
 
+def _blas(name: str, evidence: str) -> Failure:
+    return MissingDevelopmentFiles(name=name.lower().partition("/")[0], evidence=evidence)
+
+
+def _interpreted(evidence: str, language: str = "", first: str = "", second: str = "") -> Failure:
+    if second or language.lower() == "perl":
+        return MissingModule(language="perl", module=second or first, evidence=evidence)
+    return MissingModule(language="python", module=first, evidence=evidence)
+
+
+def _shape(evidence: str, first: str = "", second: str = "", third: str = "", fourth: str = "") -> Failure | None:
+    if first in {"c", "compiler", "version"}:
+        return None
+    if third or fourth:
+        return _configured(third or fourth, evidence)
+    return missing_command(first or second, evidence) if (first or second).islower() else None
+
+
 def _old_tool(tool: str, required: str, evidence: str) -> Failure:
     return VersionOutOfRange(tool=tool.lower(), required=required, evidence=evidence)
 
@@ -168,6 +187,39 @@ def _needed_file(path: str, evidence: str) -> Failure | None:
 
 
 SIGNATURES = (
+    signature(
+        "onfigure: error: ",
+        r"(?:checking for [\w:. -]{1,60}\.\.\. )?configure: error: (?:\*{1,4} ?)?(?:the |missing |[Mm]issing "
+        r"|[Rr]equired |[Cc]ould not find |[Cc]annot find ){0,2}"
+        r"(?:(?P<language>[Pp]erl|[Pp]ython) (?:3 )?module[: ]{1,2}['\"]?(?P<first>[\w:.-]{1,60}?)['\"]?"
+        r"|(?P<second>\w{1,40}(?:::\w{1,40}){1,4}) [Pp]erl module)"
+        r" (?:is |was |could )?(?:required|not found|missing|needed|not (?:be )?(?:found|installed))",
+        _interpreted,
+        (
+            "configure: error: Perl module XML::Parser is required for intltool",
+            MissingModule(language="perl", module="XML::Parser"),
+        ),
+        ("configure: error: Python module yaml not found", MissingModule(language="python", module="yaml")),
+        (
+            "checking for XML::Parser... configure: error: XML::Parser perl module is required for intltool",
+            MissingModule(language="perl", module="XML::Parser"),
+        ),
+    ),
+    signature(
+        "onfigure: error: ",
+        r"configure: error: (?:\*{1,4} ?)?(?:no acceptable (?P<first>[a-z][\w+-]{1,20}) (?:could be )?found"
+        r"|[`'\"‘](?P<second>[A-Za-z][\w.+-]{1,40})['\"`’] "
+        r"(?:is |was |could )?(?:not (?:be )?(?:found|installed)|required|missing)"
+        r"|--with-(?P<third>[a-z][\w+-]{1,30}) was (?:given|requested|specified)|[Yy]our system does not have "
+        r"(?:the )?(?P<fourth>[a-z][\w+-]{1,30})\b)",
+        _shape,
+        ("configure: error: no acceptable m4 could be found in $PATH.", MissingCommand(command="m4")),
+        ("configure: error: 'msgfmt' not found. Install gettext", MissingCommand(command="msgfmt")),
+        (
+            "configure: error: --with-libevent was given, but test for libevent failed",
+            MissingDevelopmentFiles(name="libevent"),
+        ),
+    ),
     signature(
         "was not found in the pkg-config search path",
         r"Package ['\"]?(?P<module>[^\s'\"]{1,100})['\"]? was not found in the pkg-config search path",
@@ -553,6 +605,41 @@ SIGNATURES = (
         r"Unable to find PostgreSQL client library",
         always(MissingConfigTool, tool="pg_config"),
         ("Unable to find PostgreSQL client library.", MissingConfigTool(tool="pg_config")),
+    ),
+    signature(
+        "specified. Provide a path",
+        r"(?:[\w:]{1,60}: ?)?A GDAL API version must be specified",
+        always(MissingConfigTool, tool="gdal-config"),
+        (
+            "CRITICAL:root:A GDAL API version must be specified. Provide a path to gdal-config using a GDAL_CONFIG",
+            MissingConfigTool(tool="gdal-config"),
+        ),
+    ),
+    signature(
+        ("resources found", "ibraries found"),
+        r"(?:[\w.]{1,80}: )?No (?P<name>(?:lapack/blas|BLAS/LAPACK|BLAS|LAPACK|FFTW|HDF5)) (?:resources"
+        r"|libraries) found",
+        _blas,
+        ("No lapack/blas resources found.", MissingDevelopmentFiles(name="lapack")),
+        ("x.NotFoundError: No BLAS/LAPACK libraries found. Note: x", MissingDevelopmentFiles(name="blas")),
+    ),
+    signature(
+        "annot find required auxiliary files",
+        r"(?:configure: )?error: cannot find required auxiliary files",
+        always(MissingProjectFile, path="configure", tool="automake"),
+        (
+            "error: cannot find required auxiliary files: compile missing install-sh config.guess",
+            MissingProjectFile(path="configure", tool="automake"),
+        ),
+    ),
+    signature(
+        "no makefile found",
+        r"g?make(?:\[\d{1,3}\])?: \*{3} No targets specified and no makefile found",
+        always(MissingProjectFile, path="Makefile", tool="make"),
+        (
+            "make: *** No targets specified and no makefile found.  Stop.",
+            MissingProjectFile(path="Makefile", tool="make"),
+        ),
     ),
 )
 """What is looked for before anything is compiled."""

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from specbuild.failures import (
+    DeadUrl,
     Failure,
     IntegrityMismatch,
     MissingToolchain,
     NetworkTrouble,
     NotInstallable,
+    RegistryTrouble,
     UnfitLock,
     UnreachableSource,
     VersionControlNeeded,
     VersionOutOfRange,
 )
 from specbuild.predictors.signature import always, signature
+
+
+def _answered(url: str, status: str, evidence: str) -> Failure:
+    if status in {"404", "410"}:
+        return DeadUrl(url=url, status=status, evidence=evidence)
+    host = url.partition("://")[2].partition("/")[0]
+    return RegistryTrouble(status=status, host=host, evidence=evidence)
 
 
 def _standard(required: str, evidence: str, because: str = "") -> Failure:
@@ -137,6 +146,25 @@ SIGNATURES = (
         always(UnfitLock, tool="go", problem="incomplete"),
         (
             'a.go:3:2: cannot find package "h.example/b" in any of:',
+            UnfitLock(tool="go", problem="incomplete"),
+        ),
+    ),
+    signature(
+        ("reading http",),
+        r"(?:go: )?\S{1,160}: reading (?P<url>https?://\S{1,200}): (?P<status>[45]\d\d) ",
+        _answered,
+        (
+            "go: h.example/a@v1: reading https://p.example/x: 502 Bad Gateway",
+            RegistryTrouble(status="502", host="p.example"),
+        ),
+    ),
+    signature(
+        "is replaced but not required",
+        r"(?:[^\s\"'`#]{1,200}:\d{1,6}:\d{1,6}: )?module \S{1,120} provides package \S{1,120} and is replaced "
+        r"but not required",
+        always(UnfitLock, tool="go", problem="incomplete"),
+        (
+            "a.go:5:8: module h.example/b provides package x and is replaced but not required; to add it:",
             UnfitLock(tool="go", problem="incomplete"),
         ),
     ),

@@ -10,6 +10,7 @@ from specbuild.failures import (
     MissingBuildDependency,
     MissingHeader,
     MissingProjectFile,
+    NoPrebuiltBinary,
     NotInstallable,
     StageFailed,
     UnfitLock,
@@ -358,6 +359,20 @@ SIGNATURES = (
         (
             "ERROR: Failed to build installable wheels for some pyproject.toml based projects (lxml)",
             StageFailed(stage="lxml", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "an't be installed because it doesn't have a source",
+        r"(?:error: )?Distribution `(?P<package>[^`\s@]{1,100}) ?@? ?[^`]{0,200}` can't be installed because it "
+        r"doesn't have a source distribution or wheel",
+        NoPrebuiltBinary,
+        (
+            (
+                "error: Distribution `torch==2.3.0 @ registry+x` can't be installed because it doesn't have a "
+                "source distribution "
+                "or wheel for the current platform"
+            ),
+            NoPrebuiltBinary(package="torch==2.3.0"),
         ),
     ),
 )

@@ -31,6 +31,8 @@ def _module(module: str, evidence: str) -> Failure:
     top, _, rest = module.partition(".")
     if below := stdlib.MODULES.get(module) or stdlib.MODULES.get(top):
         return VersionOutOfRange(tool="python", required=f"<{below}", because=module, evidence=evidence)
+    if since := _NEWER.get(module):
+        return VersionOutOfRange(tool="python", required=f">={since}", because=module, evidence=evidence)
     if module.startswith(("setuptools.", "pip.")):
         return DriftedDependency(module=top, name=module, evidence=evidence)
     if known := drift.MODULES.get(module):
@@ -69,6 +71,8 @@ def _is_node(owner: str) -> bool:
 def _method(owner: str, name: str, evidence: str) -> Failure | None:
     if below := stdlib.TEST_METHODS.get(name):
         return VersionOutOfRange(tool="python", required=f"<{below}", because=name, evidence=evidence)
+    if (since := _NEWER_METHODS.get(name)) and owner in {"str", "bytes", "int", "PosixPath", "Path", "TestCase"}:
+        return VersionOutOfRange(tool="python", required=f">={since}", because=f"{owner}.{name}", evidence=evidence)
     if known := drift.METHODS.get((owner, name)):
         module, below = known
         return DriftedDependency(module=module, name=f"{owner}.{name}", below=below, evidence=evidence)
@@ -96,6 +100,43 @@ _NO_MODULES = frozenset(
     {"it", "this", "the", "that", "module", "package", "library", "something", "a", "an", "name", "dependency"}
 )
 _PLUGINS = {"xdist": "pytest-xdist", "anyio": "anyio", "hypothesis": "hypothesis", "syrupy": "syrupy"}
+
+
+def _sphinx(evidence: str, first: str = "", second: str = "") -> Failure:
+    return MissingModule(language="python", module=first or second, evidence=evidence)
+
+
+def _dialect(first: str, evidence: str, second: str = "") -> Failure:
+    return MissingModule(language="python", module=second or first, evidence=evidence)
+
+
+_NEWER = {
+    "tomllib": "3.11",
+    "zoneinfo": "3.9",
+    "graphlib": "3.9",
+    "contextvars": "3.7",
+    "dataclasses": "3.7",
+    "annotationlib": "3.14",
+    "importlib.metadata": "3.8",
+    "importlib.resources": "3.7",
+    "asyncio": "3.4",
+    "compression.zstd": "3.14",
+}
+"""Modules of the standard library -> the release that brought them (its documentation)."""
+
+_NEWER_METHODS = {
+    "removeprefix": "3.9",
+    "removesuffix": "3.9",
+    "isascii": "3.7",
+    "is_relative_to": "3.9",
+    "with_stem": "3.9",
+    "readlink": "3.9",
+    "hardlink_to": "3.10",
+    "bit_count": "3.10",
+    "enterContext": "3.11",
+    "addClassCleanup": "3.8",
+}
+"""Methods of built-in and standard types -> the release that brought them."""
 
 
 def _distribution(evidence: str, first: str = "", second: str = "") -> Failure:
@@ -519,6 +560,45 @@ SIGNATURES = (
                 "version (3.12)"
             ),
             VersionOutOfRange(tool="python", required="<=3.12", found="3.13", because="PyO3"),
+        ),
+    ),
+    signature(
+        ("module compiled against A", "multiarray failed to import"),
+        OUTCOME
+        + r"(?:RuntimeError: module compiled against A[BP]I version|(?:ImportError: )?numpy\.core\.(?:multiarray"
+        r"|umath) failed to import)",
+        always(DriftedDependency, module="numpy", name="binary interface 1", below="2"),
+        (
+            "RuntimeError: module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000",
+            DriftedDependency(module="numpy", name="binary interface 1", below="2"),
+        ),
+    ),
+    signature(
+        ("not import extension ", "no theme named "),
+        RAISED + r"(?:Could not import extension (?P<first>[A-Za-z][\w.]{0,80}) \(exception: No module named|no theme "
+        r"named '(?P<second>\w{1,60})' found)",
+        _sphinx,
+        (
+            (
+                "sphinx.errors.ExtensionError: Could not import extension sphinx_x.y (exception: No module named "
+                "'sphinx_x')"
+            ),
+            MissingModule(language="python", module="sphinx_x.y"),
+        ),
+        (
+            "sphinx.errors.ThemeError: no theme named 'furo' found (missing theme.toml?)",
+            MissingModule(language="python", module="furo"),
+        ),
+    ),
+    signature(
+        "an't load plugin: sqlalchemy.dialects",
+        OUTCOME
+        + r"(?:sqlalchemy\.exc\.)?NoSuchModuleError: Can't load plugin: sqlalchemy\.dialects:(?P<first>[\w]{1,40})"
+        r"(?:\.(?P<second>\w{1,40}))?",
+        _dialect,
+        (
+            "sqlalchemy.exc.NoSuchModuleError: Can't load plugin: sqlalchemy.dialects:postgresql.asyncpg",
+            MissingModule(language="python", module="asyncpg"),
         ),
     ),
 )

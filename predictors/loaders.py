@@ -24,6 +24,10 @@ def _file(library: str, evidence: str) -> Failure:
     return MissingLibrary(library=library.rsplit("/", 1)[-1], when="load", evidence=evidence)
 
 
+def _short_library(library: str, evidence: str) -> Failure:
+    return MissingLibrary(library=library.removeprefix("lib"), when="load", evidence=evidence)
+
+
 _KINDS = frozenset({"the", "static", "shared", "dynamic", "native", "required", "system", "c", "standard", "this", "a"})
 
 
@@ -193,6 +197,35 @@ SIGNATURES = (
         (
             "/usr/bin/foo: symbol lookup error: /usr/lib/libbar.so.1: undefined symbol: baz_init",
             MissingLibrary(library="/usr/lib/libbar.so.1", when="load", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "library is missing or cannot be opened",
+        r"(?:.{0,120}?reason: )?(?:Instance failed to start because a )?library is missing or cannot be opened: "
+        r"\"(?P<library>[^\"\s]{1,120})\"",
+        always(MissingLibrary, when="load"),
+        (
+            'Error: Instance failed to start because a library is missing or cannot be opened: "libcrypto.so.1.1"',
+            MissingLibrary(library="libcrypto.so.1.1", when="load"),
+        ),
+    ),
+    signature(
+        "not found (required by",
+        r"(?:\S{1,200}: )?(?P<library>/\S{1,200}\.so[\w.]{0,16}): version [`'](?!GLIBC"
+        r"|CXXABI)[A-Z]\w{1,40}[\d._]{0,12}' not found",
+        always(MissingLibrary, when="load", weight=Weight.SYMPTOM),
+        (
+            "./mongod: /lib/x/libcurl.so.4: version `CURL_OPENSSL_3' not found (required by ./mongod)",
+            MissingLibrary(library="/lib/x/libcurl.so.4", when="load", weight=Weight.SYMPTOM),
+        ),
+    ),
+    signature(
+        "ibrary not found",
+        r"- couldn't import \w{1,40} '\w{1,20}' implementation: (?P<library>lib\w{1,20}) library not found",
+        _short_library,
+        (
+            "E   - couldn't import psycopg 'python' implementation: libpq library not found",
+            MissingLibrary(library="pq", when="load"),
         ),
     ),
 )

@@ -9,9 +9,11 @@ from specbuild.failures import (
     MissingDevelopmentFiles,
     MissingHeader,
     MissingLibrary,
+    MissingModule,
     MissingPkgConfig,
     MissingProjectFile,
     NotBuilt,
+    UnreachableSource,
     VersionOutOfRange,
     Weight,
 )
@@ -37,6 +39,10 @@ def _no_tool(module: str, evidence: str) -> tuple[Failure, ...]:
 _NO_PROGRAMS = frozenset(
     {"library", "dependency", "header", "headers", "it", "file", "package", "module", "support", "files"}
 )
+
+
+def _wrapped(evidence: str, url: str = "") -> Failure:
+    return UnreachableSource(url=url, role="fetched-content", evidence=evidence)
 
 
 def _problem(command: str, evidence: str) -> Failure | None:
@@ -174,6 +180,29 @@ SIGNATURES = (
             MissingCommand(command="g-ir-scanner"),
         ),
         near=("../meson.build:9:4: ERROR: Problem encountered: the library was not found",),
+    ),
+    signature(
+        "is missing modules: ",
+        _MESON + r"\S{0,100}python[\d.]{0,5} is missing modules: (?P<module>[\w.]{1,60})",
+        always(MissingModule, language="python"),
+        (
+            "meson.build:4:0: ERROR: python3 is missing modules: jinja2",
+            MissingModule(language="python", module="jinja2"),
+        ),
+    ),
+    signature(
+        ("ERROR: Automatic wrap-based", "ERROR: Git command failed"),
+        _MESON + r"(?:Automatic wrap-based subproject downloading is disabled|Git command failed: "
+        r".{0,80}?'clone'.{0,80}?'(?P<url>(?:https?|git|ssh)://[^'\s]{1,160})')",
+        _wrapped,
+        (
+            "meson.build:9:0: ERROR: Git command failed: ['/usr/bin/git', 'clone', 'https://h.example/a.git']",
+            UnreachableSource(url="https://h.example/a.git", role="fetched-content"),
+        ),
+        (
+            "meson.build:9:0: ERROR: Automatic wrap-based subproject downloading is disabled",
+            UnreachableSource(url="", role="fetched-content"),
+        ),
     ),
 )
 """What meson and ninja say."""

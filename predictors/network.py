@@ -33,8 +33,10 @@ SIGNATURES = (
         CertificateTrouble,
         (
             (
-                "x.SSLError: HTTPSConnectionPool(host='a.example', port=443): Max retries exceeded with url: / (Caused by "
-                "SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self signed certificate (_ssl.c'"
+                "x.SSLError: HTTPSConnectionPool(host='a.example', port=443): Max retries exceeded with url: / "
+                "(Caused by "
+                "SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self signed "
+                "certificate (_ssl.c'"
             ),
             CertificateTrouble(why="self signed certificate"),
         ),

@@ -8,6 +8,7 @@ from specbuild.failures import (
     MissingCommand,
     MissingModule,
     MissingProjectFile,
+    NetworkTrouble,
     NoPrebuiltBinary,
     NotBuilt,
     NotInstallable,
@@ -212,7 +213,8 @@ SIGNATURES = (
     ),
     signature(
         ("annot find module '", "annot find package '"),
-        r"(?:Error(?: \[ERR_MODULE_NOT_FOUND\])?: )?Cannot find (?:module|package) '(?P<module>[^'\s]{1,200})'",
+        r"(?:\[[\w-]{1,30}\] )?(?:Error(?: \[ERR_MODULE_NOT_FOUND\])?: )?Cannot find (?:module|package) "
+        r"'(?P<module>[^'\s]{1,200})'",
         _required,
         ("Error: Cannot find module 'express'", MissingModule(language="node", module="express")),
         ("Error: Cannot find module '../dist/x.js'", NotBuilt(path="../dist/x.js")),
@@ -415,6 +417,31 @@ SIGNATURES = (
             'Error: Chromium revision is not downloaded. Run "npm install" or "yarn install"',
             MissingBrowser(browser="chromium"),
         ),
+    ),
+    signature(
+        "n't find package ",
+        r"error Couldn't find package \"(?P<requirement>[^\"]{1,100})\" (?:required by .{1,80} )?on the",
+        always(UnsatisfiableResolution, tool="yarn"),
+        (
+            'error Couldn\'t find package "foo@^9" on the "npm" registry.',
+            UnsatisfiableResolution(tool="yarn", requirement="foo@^9"),
+        ),
+    ),
+    signature(
+        "getaddrinfo ",
+        r"error An unexpected error occurred: \"https?://\S{1,200} getaddrinfo (?:ENOTFOUND|EAI_AGAIN) "
+        r"(?P<host>[\w-]{1,60}(?:\.[\w-]{1,60}){0,5})",
+        NetworkTrouble,
+        (
+            'error An unexpected error occurred: "https://r.example/x: getaddrinfo ENOTFOUND r.example".',
+            NetworkTrouble(host="r.example"),
+        ),
+    ),
+    signature(
+        "not locate the bindings file",
+        r"(?:Error: )?Could not locate the bindings file\. Tried:",
+        always(NotBuilt, path="build/Release"),
+        ("Error: Could not locate the bindings file. Tried:", NotBuilt(path="build/Release")),
     ),
 )
 """What Node's tools say."""

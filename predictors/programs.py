@@ -50,6 +50,9 @@ _PROJECTS = {
 }
 """What messages call by the name of a project → the program that they look for."""
 
+_CAPITALS = frozenset({"xvfb", "xorg", "xephyr", "xnest"})
+"""Programs whose names begin with a capital letter; others begin so only in a message."""
+
 _WORDS = frozenset(
     [
         "a",
@@ -168,9 +171,13 @@ def _program(command: str, evidence: str, weight: Weight) -> Failure | None:
     lower = name.lower()
     if lower in _WORDS or len(name) < 2 or lower.startswith(("lib", "--")) or lower.endswith((".py", ".txt", ".so")):
         return None
-    if lower.endswith("error") or "." in lower.removesuffix(".js").removesuffix(".exe"):
+    if (
+        lower in {"auxiliary", "pkg"}
+        or lower.endswith("error")
+        or "." in lower.removesuffix(".js").removesuffix(".exe")
+    ):
         return None
-    known = _PROJECTS.get(lower, name if lower.endswith("fox") or not name.istitle() else lower)
+    known = _PROJECTS.get(lower, name if lower in _CAPITALS or not name.istitle() else lower)
     failure = missing_command(known.removesuffix(".exe"), evidence)
     return failure.model_copy(update={"weight": weight})
 
@@ -190,6 +197,14 @@ def _bare(command: str, evidence: str, told: str = "") -> Failure | None:
 def _cause_told(command: str, evidence: str, told: str = "") -> Failure | None:
     del told
     return _program(command, evidence, Weight.CAUSE)
+
+
+def _started(evidence: str, command: str = "") -> Failure | None:
+    return missing_command(command, evidence) if command else None
+
+
+def _tool(evidence: str, command: str = "", second: str = "") -> Failure:
+    return missing_command((command or second).lower(), evidence)
 
 
 def _after_127(command: str, evidence: str, code: str = "") -> Failure | None:
@@ -233,6 +248,15 @@ _LITERALS = (
 )
 
 SIGNATURES = (
+    signature(
+        ("nable to run ", "annot run ", "not run ", "an not find ", "ailed to run "),
+        rf"{TOLD}(?:Unable to run|Cannot run|Could not run|Failed to run|Can not find|Failed to start) "
+        rf"[`'\"]?(?P<command>[a-zA-Z][\w+-]{{1,40}})['\"`]?\. "
+        r"(?:Is it|Please|Make sure|Do you|Are you|You may)",
+        _sure,
+        ("E   RuntimeError: Unable to run pkg-config. Is it installed?", MissingCommand(command="pkg-config")),
+        ("OSError: Can not find Xvfb. Please install it and try again.", MissingCommand(command="Xvfb")),
+    ),
     signature(
         ("ailed to execute", "annot execute"),
         rf"{TOLD}(?:failed to|cannot) execute (?:\w{{1,20}}\(|\[)?{_NAME}[\])'\"]{{0,4}},.{{0,100}}\bPATH",
@@ -463,6 +487,63 @@ SIGNATURES = (
             "error: could not execute process `protoc --version` (never executed)",
             MissingCommand(command="protoc"),
         ),
+    ),
+    signature(
+        "failed to execute: ",
+        r"(?:error occurred(?: in cc-rs)?: )?Command \"?(?P<command>[\w./+-]{1,80})\"? failed to execute: No such file",
+        missing_command,
+        (
+            'error occurred: Command "cmake" failed to execute: No such file or directory',
+            MissingCommand(command="cmake"),
+        ),
+    ),
+    signature(
+        "Command failed to start: No such file",
+        r"(?:\w[\w ]{0,40}: )?Command failed to start: No such file or directory",
+        _started,
+        (
+            (
+                "Command failed to start: No such file or directory (os error 2)\n"
+                'Command: cd "/w/build" && env -u A CC="cc" "perl" "./Configure"'
+            ),
+            MissingCommand(command="perl"),
+        ),
+        follow=r"Command: (?:cd \"[^\"]{1,300}\" && )?(?:env (?:-u [A-Z]{1,20} ){0,4})?(?:[A-Z_]{1,20}=\"[^\"]{0,200}\""
+        r" ){0,12}\"(?P<command>[\w./+-]{1,60})\"",
+        within=2,
+    ),
+    signature(
+        ("no Python 3.x interpreter found", "interpreter found"),
+        r"(?:error: )?[Nn]o [Pp]ython(?: 3\.x)? interpreter found",
+        always(MissingCommand, command="python3"),
+        ("error: no Python 3.x interpreter found", MissingCommand(command="python3")),
+    ),
+    signature(
+        ("must be installed to ", "roblem with the CMake "),
+        r"(?:[\w.]{1,60}: )?(?:(?P<command>CMake|Ninja|SWIG|Git|Bison|Flex|Perl|Go|Rust|pkg-config|cmake|ninja"
+        r"|swig|git) must be installed to "
+        r"|Problem with the (?P<second>CMake) installation, aborting)",
+        _tool,
+        (
+            "RuntimeError: CMake must be installed to build the following extensions: dlib",
+            MissingCommand(command="cmake"),
+        ),
+        (
+            "Problem with the CMake installation, aborting build. CMake executable is cmake",
+            MissingCommand(command="cmake"),
+        ),
+    ),
+    signature(
+        "bundler: command not found: ",
+        r"bundler: (?:command not found|failed to load command): (?P<command>[\w.+-]{1,60})",
+        missing_command,
+        ("bundler: command not found: rspec", MissingCommand(command="rspec")),
+    ),
+    signature(
+        "NoBackendError",
+        r"(?:[\w.]{1,60}\.)?NoBackendError(?:: |$)",
+        always(MissingCommand, command="ffmpeg", weight=Weight.SYMPTOM),
+        ("E   audioread.exceptions.NoBackendError", MissingCommand(command="ffmpeg", weight=Weight.SYMPTOM)),
     ),
 )
 """Missing programs, as those say it who wanted to run them."""

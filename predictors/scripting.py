@@ -13,6 +13,7 @@ from specbuild.failures import (
     MissingToolchain,
     NotInstallable,
     StageFailed,
+    UnfitLock,
     UnsatisfiableResolution,
     VersionOutOfRange,
     Weight,
@@ -439,6 +440,34 @@ SIGNATURES = (
         (
             "You need to set up the project dependencies using Composer:",
             DependenciesNotInstalled(tool="composer"),
+        ),
+    ),
+    signature(
+        "but that version could not be found",
+        r"Your bundle is locked to (?P<requirement>\S{1,60} \([^)]{1,40}\))(?: from .{1,120})?, but that "
+        r"version could not be found",
+        always(UnsatisfiableResolution, tool="bundler"),
+        (
+            (
+                "Your bundle is locked to mimemagic (0.3.5), but that version could not be found in any of the "
+                "sources listed"
+            ),
+            UnsatisfiableResolution(tool="bundler", requirement="mimemagic (0.3.5)"),
+        ),
+    ),
+    signature(
+        "No Rakefile found",
+        r"No Rakefile found \(looking for",
+        always(MissingProjectFile, path="Rakefile", tool="rake"),
+        ("No Rakefile found (looking for: rakefile, Rakefile)", MissingProjectFile(path="Rakefile", tool="rake")),
+    ),
+    signature(
+        "lock file does not contain a compatible",
+        r"Your lock file does not contain a compatible set of packages",
+        always(UnfitLock, tool="composer", problem="stale"),
+        (
+            "Your lock file does not contain a compatible set of packages. Please run composer update.",
+            UnfitLock(tool="composer", problem="stale"),
         ),
     ),
 )

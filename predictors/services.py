@@ -90,6 +90,18 @@ def _either_at(evidence: str, host: str = "", port: str = "", second: str = "", 
     return _at(evidence, host or second, port or other)
 
 
+def _any_server(
+    evidence: str,
+    host: str = "",
+    port: str = "",
+    second: str = "",
+    other: str = "",
+    ssh: str = "",
+    third: str = "",
+) -> Failure:
+    return _at(evidence, host or second or third, port or other or ssh)
+
+
 def _kafka(host: str, port: str, evidence: str) -> Failure:
     return ServiceNeeded(service="kafka", address=f"{host}:{port}", evidence=evidence)
 
@@ -420,8 +432,9 @@ SIGNATURES = (
         ),
     ),
     signature(
-        "onnection refused",
-        OUTCOME + r"ConnectionRefusedError: \[Errno 111\] (?:Connection refused|Connect call failed)",
+        ("onnection refused", "rror: [Errno 111] Connect call failed"),
+        OUTCOME + r"ConnectionRefusedError: \[Errno 111\] (?:Connection refused|Connect call failed(?: "
+        r"\('(?P<host>[\w.:-]{1,60})', (?P<port>\d{2,5})\b)?)",
         _at,
         (
             "ConnectionRefusedError: [Errno 111] Connection refused",
@@ -601,6 +614,29 @@ SIGNATURES = (
         (
             "Connection to node -1 (localhost/127.0.0.1:9092) could not be established. Broker may not be available.",
             ServiceNeeded(service="kafka", address="localhost:9092"),
+        ),
+    ),
+    signature(
+        (
+            "Unable to connect to any servers",
+            "ouldn't connect to ",
+            "nable to connect to port ",
+            "nable to connect to any servers",
+        ),
+        RAISED + r"(?:\('Unable to connect to any servers', \{'(?P<host>[\d.]{1,20}):(?P<port>\d{2,5})"
+        r"|Couldn't connect to (?P<second>[\w.-]{1,60}):(?P<other>\d{2,5})\b|\[Errno None\] Unable to connect "
+        r"to port (?P<ssh>\d{2,5}) on (?P<third>[\w.:]{1,40}))",
+        _any_server,
+        (
+            (
+                "cassandra.cluster.NoHostAvailable: ('Unable to connect to any servers', {'127.0.0.1:9042': "
+                "ConnectionRefusedError(1"
+            ),
+            ServiceNeeded(service="cassandra", address="127.0.0.1:9042"),
+        ),
+        (
+            "neo4j.exceptions.ServiceUnavailable: Couldn't connect to localhost:7687 (resolved to x):",
+            ServiceNeeded(service="", address="localhost:7687", weight=Weight.SYMPTOM),
         ),
     ),
 )
