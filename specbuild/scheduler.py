@@ -13,8 +13,9 @@ Four rules make speculation pay on few cores (figures: `python -m bench simulate
   it: speculation is beside the sequential run, not in its place. With one slot there is no beside; then what was
   learned from other branches tells where to go on after a failure.
 - CPU follows the ranking (`cpu_weights`): on two cores the steady Recipe has one, and the best of all others the other.
-- What outranks everything that runs does not wait for a slot: it starts at once, up to `slots` edges more than there
-  are slots, since those that run hardly cost it anything. Work is not thrown away for it; it goes on at the bottom.
+- What outranks everything that runs does not wait for a slot (if there are more than one): it starts at once, up to
+  `slots` edges more than there are slots, since those that run hardly cost it anything. Work is not thrown away for
+  it; it goes on at the bottom.
 - Waste has a price: an edge that is needed only if all better Recipes fail, and then brings little, is not started.
 """
 
@@ -57,16 +58,18 @@ def choose(
 
     With less `breadth`, only edges of the steady Recipe, or of its family, are started. `price` is the least
     probability of being needed (0 to 1) of what is started beside the best. While it is `undecided` what repairs a
-    failure, no other Recipe becomes the steady one.
+    failure, no other Recipe becomes the steady one, and with one slot nothing starts.
     """
     steady = _steady(tree, undecided=undecided, by_prior=slots > 1)
+    if undecided and steady is None and slots <= 1:
+        return Decision(())
     running = rank(tree, tree.running())
     first = _next_of(tree, steady)[: max(slots, 0)]
     others = [one for one in _waiting(tree, breadth, steady, slots + 1) if one not in first]
     free = slots - len(running) - len(first)
     if free > 0:
         chosen = [*first, *_worth_it(others, [*running, *first], free, price)]
-    elif others and _outranks(others[0], [*running, *first]) and len(running) + len(first) < 2 * slots:
+    elif slots > 1 and others and _outranks(others[0], [*running, *first]) and len(running) + len(first) < 2 * slots:
         chosen = [*first, others[0]]
     else:
         chosen = first

@@ -161,9 +161,7 @@ class _Race:
         self._later = list(later)
         async with anyio.create_task_group() as tasks:
             self._hedging.begin(tasks)
-            for entry in first:
-                self._hedging.add(entry)
-            self._hedging.look_ahead(first)
+            self._hedging.look_ahead([entry for entry in first if self._hedging.add(entry)])
             while self._winner is None and self._has_hope():
                 self._changed = anyio.Event()
                 self._fill(tasks)

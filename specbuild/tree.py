@@ -171,15 +171,18 @@ class Tree:
         """Hold to a live Recipe from now on."""
         self._steady = recipe_id
 
+    def is_hedge(self, entry: Entry) -> bool:
+        """Whether a Recipe repairs what is only foreseen as yet."""
+        return entry.against is not None and self._edges[entry.against].state is not EdgeState.FAILED
+
     def steadiest(self, *, by_prior: bool) -> Entry | None:
         """The live Recipe of most odds, or prior, a second; none of those that repair what is only foreseen as yet."""
-        left, edges = self._left, self._edges
-        found, best = None, (0.0, 1 << 60)
+        left = self._left
+        found: Entry | None = None
+        best = 0.0, 1 << 60
         for name, entry in self._live.items():
             worth = -(entry.prior if by_prior else self._odds[name]) / max(left[name], _LEAST_SECONDS)
-            if worth > best[0] or (entry.against and edges[entry.against].state is not EdgeState.FAILED):
-                continue
-            if (worth, entry.order) < best:
+            if worth <= best[0] and (worth, entry.order) < best and not self.is_hedge(entry):
                 found, best = entry, (worth, entry.order)
         return found
 

@@ -81,6 +81,8 @@ class ScriptMender:
             if recipe.digest not in self._known:
                 self._known.add(recipe.digest)
                 name = f"{entry.id}+{'+'.join(fixes)}"
+                while name in self._repaired:
+                    name += "'"  # the same at another place
                 self._repaired[name] = (*self._repaired.get(entry.id, ()), *names)
                 against = edge.key if foreseen else None
                 yield Entry(name, recipe, entry.prior * 0.9**way, entry.expected_seconds, entry.order + way, against)

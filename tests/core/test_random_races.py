@@ -1,0 +1,284 @@
+"""Whole races of random recipes in random worlds: outcomes, durations, predictions right and wrong, cancellations.
+
+`SPECBUILD_EXAMPLES` sets how many are tried.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specbuild.breadth import Breadth
+from specbuild.errors import SandboxError
+from specbuild.execution import Execution, Foresight
+from specbuild.failures import Failure, MissingCommand
+from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
+from specbuild.sites import node_at, place_alike, work_at
+from specbuild.speculate import RaceResult, race
+from specbuild.testing.clock import VirtualLoop
+from specbuild.testing.cpu import Cpu
+from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
+from specbuild.testing.mending import ScriptMender, ScriptReader
+from specbuild.tree import Edge, EdgeState, Entry, RecipeState, Work
+
+EXAMPLES = int(os.environ.get("SPECBUILD_EXAMPLES", "200"))
+FIXED = "/fixed/"
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What a command does: it takes its time, and fails for want of names, of which its output tells."""
+
+    seconds: float
+    needs: tuple[str, ...]
+    tells: float | None
+    """Share of its time after which it tells; None: at its end."""
+    lies: bool
+    """Whether it tells of what is not missing as well."""
+    breaks: bool
+    """Whether our machinery breaks under it."""
+
+
+class World:
+    """What commands do; `fix x` brings x if it works."""
+
+    def __init__(self, doings: Mapping[str, Doing], fixes: Mapping[str, tuple[float, bool]]) -> None:
+        self.doings = doings
+        self.fixes = fixes
+
+    def __call__(self, command: str, files: Files) -> Behaviour:
+        if command.startswith("fix "):
+            name = command.split()[1]
+            seconds, works = self.fixes[name]
+            return Behaviour(seconds, exit_code=int(not works), writes={FIXED + name: b""})
+        doing = self.doings[command]
+        missing = [name for name in doing.needs if FIXED + name not in files]
+        told = missing[0] if missing else "ghost" if doing.lies else None
+        if doing.breaks:
+            return Behaviour(doing.seconds, breaks="the sandbox is gone")
+        failed = int(bool(missing))
+        if told is None:
+            return Behaviour(doing.seconds)
+        if doing.tells is None:
+            return Behaviour(doing.seconds, exit_code=failed, output=(f"END {told}",))
+        return Behaviour(doing.seconds, exit_code=failed, says=((doing.tells * doing.seconds, f"FAIL {told}"),))
+
+
+class Seer:
+    """A mender that takes its time, and foresees what it is told to, rightly or wrongly."""
+
+    def __init__(self, foreseen: Sequence[tuple[str, str, float]], latency: float, rivals: int) -> None:
+        """`foreseen` are commands, what they will want for, and with which probability."""
+        self._mender = ScriptMender(rivals=dict.fromkeys(("gcc", "make", "pq", "ghost"), rivals), most=3)
+        self._foreseen = foreseen
+        self._latency = latency
+
+    def reader(self) -> ScriptReader:
+        return self._mender.reader()
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> list[Entry]:
+        await anyio.sleep(self._latency)
+        return await self._mender.mend(edge, broken, failures, foreseen=foreseen)
+
+    async def foresee(self, entry: Entry) -> Foresight:
+        await anyio.sleep(self._latency)
+        steps = [*entry.recipe.steps, entry.recipe.check.step]
+        for command, name, probability in self._foreseen:
+            place = next((n for n, step in enumerate(steps) if step.run == command), None)
+            if place is not None:
+                made = await self._repaired(entry, place, [MissingCommand(command=name, evidence="")])
+                return Foresight(made, entry.prior * (1 - probability))
+        return Foresight()
+
+    async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
+        place = place_alike(entry.recipe, work)
+        made = [] if place is None else await self._repaired(entry, place, failures)
+        return Foresight(made, entry.prior * 0.2) if made else Foresight()
+
+    def observe(self, done: Execution) -> None:
+        self._mender.observe(done)
+
+    async def _repaired(self, entry: Entry, place: int, failures: Sequence[Failure]) -> list[Entry]:
+        edge = Edge(node_at(entry.recipe, place), None, work_at(entry.recipe, place))
+        return await self._mender.mend(edge, [entry], failures, foreseen=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A race to be run."""
+
+    entries: tuple[Entry, ...]
+    world: World
+    foreseen: tuple[tuple[str, str, float], ...]
+    latency: float
+    rivals: int
+
+    def run(
+        self,
+        *,
+        slots: int,
+        breadth: Breadth = Breadth.ALL,
+        ahead: bool = True,
+        cores: float = 2,
+        limit: float | None = None,
+    ) -> tuple[RaceResult, FakeBackend]:
+        backend = FakeBackend(self.world, cpu=Cpu(cores))
+
+        async def main() -> RaceResult:
+            return await race(
+                self.entries,
+                backend,
+                ScriptWorkshop(backend),
+                slots=slots,
+                reporter=Recorder(),
+                mender=Seer(self.foreseen, self.latency, self.rivals),
+                breadth=breadth,
+                ahead=ahead,
+                time_limit=limit,
+                clock=anyio.current_time,
+            )
+
+        return anyio.run(main, backend_options={"loop_factory": VirtualLoop}), backend
+
+
+NAMES = ("gcc", "make", "pq")
+COMMANDS = ("c1", "c2", "c3", "c4")
+CHECKS = ("check", "other")
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, breaks: bool = True) -> Case:
+    """Any race."""
+    seconds = st.floats(0.1, 30.0)
+    doing = st.builds(
+        Doing,
+        seconds=seconds,
+        needs=st.lists(st.sampled_from(NAMES), max_size=2, unique=True).map(tuple),
+        tells=st.none() | st.floats(0.05, 0.99),
+        lies=st.integers(0, 7).map(lambda n: n == 0),
+        breaks=st.integers(0, 15).map(lambda n: breaks and n == 0),
+    )
+    doings = {command: draw(doing) for command in (*COMMANDS, *CHECKS)}
+    works = st.integers(0, 3).map(lambda n: n > 0)
+    fixes = {name: (draw(seconds), draw(works)) for name in (*NAMES, "ghost")}
+    path = st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=4, unique=True)
+    paths = draw(st.lists(path, min_size=1, max_size=6))
+    entries = tuple(
+        Entry(
+            f"r{n}",
+            recipe(commands, draw(st.sampled_from(CHECKS)), draw(st.sampled_from("xy"))),
+            prior=draw(st.floats(0.05, 0.95)),
+            expected_seconds=draw(st.floats(1.0, 100.0)),
+            order=1000 * n,
+        )
+        for n, commands in enumerate(paths)
+    )
+    prediction = st.tuples(
+        st.sampled_from((*COMMANDS, *CHECKS)), st.sampled_from((*NAMES, "ghost")), st.floats(0.05, 0.95)
+    )
+    foreseen = tuple(draw(st.lists(prediction, max_size=3)))
+    return Case(
+        entries, World(doings, fixes), foreseen, draw(st.sampled_from([0.0, 0.5, 5.0])), draw(st.integers(1, 3))
+    )
+
+
+def recipe(commands: Sequence[str], check: str, base: str) -> Recipe:
+    test = Step(kind=StepKind.TEST, run=check)
+    return Recipe(
+        base=BaseRef(name=base, digest=f"sha256:{base}"),
+        steps=tuple(Step(kind=StepKind.DEPENDENCIES, run=command) for command in commands),
+        check=Check(level=Level.TESTS, runner="pytest", step=test),
+    )
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(
+    case=cases(),
+    slots=st.integers(1, 6),
+    cores=st.sampled_from([1, 2, 16]),
+    ahead=st.booleans(),
+    breadth=st.sampled_from(Breadth),
+    limit=st.none() | st.floats(1.0, 100.0),
+)
+def test_whatever_happens_the_race_keeps_its_promises(
+    case: Case, slots: int, cores: int, ahead: bool, breadth: Breadth, limit: float | None
+) -> None:
+    try:
+        result, backend = case.run(slots=slots, cores=cores, ahead=ahead, breadth=breadth, limit=limit)
+    except SandboxError:
+        assert any(doing.breaks for doing in case.world.doings.values())
+        return
+    assert backend.open == 0
+    assert backend.active == set(), "nothing is left behind"
+    no_work_is_done_twice(result)
+    verified = [done for done in result.executions if done.verdict is not None and done.verdict.ok]
+    tree = result.tree
+    if result.winner is not None:
+        assert all(tree.edge(key).state is EdgeState.DONE for key in tree.path(result.winner.id))
+        first = min(done.end for done in verified)
+        assert all(done.end == first for done in verified), "the first leaf that verifies ends the race"
+        assert any(result.winner.id in done.candidates for done in verified)
+    else:
+        assert not verified, "no verified leaf is passed over"
+        assert not tree.has_hope
+        assert result.timed_out or all(ended_for_a_reason(result, entry) for entry in tree.entries())
+
+
+def no_work_is_done_twice(result: RaceResult) -> None:
+    by_key: dict[str, list[Execution]] = {}
+    for done in result.executions:
+        assert done.candidates, "nothing runs without a live recipe"
+        by_key.setdefault(done.key, []).append(done)
+    for runs in by_key.values():
+        whole = [one for one in runs if one.outcome != "cancelled" and not one.error]
+        assert len(whole) <= 1
+        assert all(first.end <= second.start for first, second in zip(runs, runs[1:], strict=False)), (
+            "not twice at once"
+        )
+
+
+def ended_for_a_reason(result: RaceResult, entry: Entry) -> bool:
+    """Whether a Recipe failed at a step of its own, or repairs what did not fail."""
+    tree = result.tree
+    if tree.state(entry.id) is RecipeState.FAILED:
+        return any(tree.edge(key).state is EdgeState.FAILED for key in tree.path(entry.id))
+    return entry.against is not None and tree.edge(entry.against).state is EdgeState.DONE
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(case=cases(breaks=False))
+def test_with_one_slot_and_no_predictions_the_winner_is_that_of_the_sequential_run(case: Case) -> None:
+    one, _ = case.run(slots=1, ahead=False, cores=1)
+    sequential, _ = case.run(slots=1, ahead=False, cores=1, breadth=Breadth.RECIPE)
+    assert (one.winner and one.winner.id) == (sequential.winner and sequential.winner.id)
+    assert one.seconds == pytest.approx(sequential.seconds)
+    assert [done.key for done in one.executions] == [done.key for done in sequential.executions]
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(case=cases(breaks=False), slots=st.integers(2, 6), cores=st.sampled_from([2, 16]))
+def test_speculation_finds_a_winner_wherever_the_sequential_run_does(case: Case, slots: int, cores: int) -> None:
+    fast, _ = case.run(slots=slots, cores=cores)
+    sequential, _ = case.run(slots=1, ahead=False, cores=1, breadth=Breadth.RECIPE)
+    assert (fast.winner is None) == (sequential.winner is None)
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(case=cases(), slots=st.integers(1, 6))
+def test_a_race_with_the_same_observations_is_the_same_race(case: Case, slots: int) -> None:
+    def told() -> list[tuple[str, float]] | str:
+        try:
+            return sorted((done.key, done.start) for done in case.run(slots=slots)[0].executions)
+        except SandboxError as error:
+            return error.message
+
+    assert told() == told()
