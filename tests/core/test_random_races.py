@@ -241,9 +241,7 @@ def no_work_is_done_twice(result: RaceResult) -> None:
     for runs in by_key.values():
         whole = [one for one in runs if one.outcome != "cancelled" and not one.error]
         assert len(whole) <= 1
-        assert all(first.end <= second.start for first, second in zip(runs, runs[1:], strict=False)), (
-            "not twice at once"
-        )
+        assert all(first.end <= second.start for first, second in pairwise(runs)), "not twice at once"
 
 
 def ended_for_a_reason(result: RaceResult, entry: Entry) -> bool:
