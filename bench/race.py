@@ -30,7 +30,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 
@@ -92,6 +92,8 @@ class Run:
     """Repairs of the winner that were forked ahead."""
     load: float = 0.0
     """Of the machine, when it began."""
+    kinds: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+    """Kind of step → seconds of those that came to a good end; `bench.simulate` draws durations from them."""
 
 
 Results = Mapping[str, Mapping[str, Sequence[Run]]]
@@ -141,7 +143,16 @@ def run_of(environment: Environment, limit: float) -> Run:
         strategy=environment.strategy or "",
         repairs=tuple(repair.name for repair in environment.repairs),
         foreseen=sum(repair.foreseen for repair in environment.repairs),
+        kinds=_kinds(environment),
     )
+
+
+def _kinds(environment: Environment) -> dict[str, Sequence[float]]:
+    found: dict[str, list[float]] = {}
+    for row in environment.timeline:
+        if row.outcome == "ok":
+            found.setdefault(row.kind, []).append(round(row.end - row.start, 3))
+    return dict(found)
 
 
 async def alone(winner: OpenEnvironment) -> float | None:
