@@ -18,6 +18,7 @@ from specbuild.recipe import Recipe, Step, StepKind, with_services
 from specbuild.repo.source import Repo
 from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Backend, Checkpoint, Completed, LineSink
+from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.workshop import BuildWorkshop, Surroundings
 
 _REPO = TypeAdapter(Repo)
@@ -92,7 +93,9 @@ class OpenEnvironment(Environment):
         full = replace(surroundings.command(step, recipe.base), timeout=timeout, silence=None)
         async with open_backend(self._settings) as backend:
             checkpoint = await self.checkpoint(backend)
-            async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
+            # Somebody waits for it, as nobody does for the speculation of other builds.
+            limits = replace(surroundings.limits, cpu_weight=LEADER_WEIGHT)
+            async with backend.fork(checkpoint, limits=limits) as sandbox:
                 return await sandbox.run(full, on_line=on_line, log=log)
 
     async def checkpoint(self, backend: Backend) -> Checkpoint:
