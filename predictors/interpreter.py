@@ -390,7 +390,7 @@ SIGNATURES = (
         ("importlib_metadata.PackageNotFoundError: tox", MissingModule(language="python", module="tox")),
     ),
     signature(
-        "VersionConflict: ",
+        ("VersionConflict: ", "ContextualVersionConflict: "),
         OUTCOME + r"(?:pkg_resources\.)?(?:Contextual)?VersionConflict: \(.{1,200}, "
         r"Requirement\.parse\('(?P<requirement>[^']{1,100})'\)",
         always(UnsatisfiableResolution, tool="pkg_resources"),

@@ -7,13 +7,14 @@ anything, and only the signatures of those substrings look at it. Nothing is kep
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from specbuild.failures import Failure, Weight
 from specbuild.predictors.signature import Found, Signature
-from specbuild.predictors.text import EVIDENCE, LINE, inner, plain
+from specbuild.predictors.text import COLOURED, EVIDENCE, LINE, inner, plain, uncoloured
 
 MOST = 500
 """Failures that one reader reports; what is wrong shows in the first few."""
@@ -26,119 +27,34 @@ _OPEN = 16
 _LEADERS = 4
 """Texts of a line that are looked at: itself, and what is left of it without the classes of exceptions before it."""
 
-GATES = (
-    "rror",
-    "ERR",
-    "ENOENT",
-    "configure: line",
-    "not ",
-    "annot",
-    "'t ",
-    "No ",
-    "NO ",
-    "no ",
-    "find",
-    "ound",
-    "FOUND",
-    "pkg_config fail",
-    "issing",
-    "ailed",
-    "ailure",
-    "requires",
-    "required",
-    "refused",
-    "nvalid",
-    "illed",
-    "denied",
-    "support",
-    "indicates",
-    "mismatch",
-    "imed out",
-    "imeout",
-    "arning",
-    "nknown",
-    "fatal: ",
-    "nable to",
-    "undefined",
-    "lock",
-    "ompatib",
-    "ake sure",
-    "Ran 0 ",
-    "collected 0 ",
-    "Neither ",
-    "compiler",
-    "ariable",
-    "specified",
-    "getaddrinfo",
-    "EAI_AGAIN",
-    "establish",
-    "nreachable",
-    "ertificate",
-    "_CERT",
-    "ENOSPC",
-    "uota",
-    "exhausted",
-    "heap",
-    "root",
-    " PATH",
-    "nstalled",
-    'The command "',
-    "ou must ",
-    "ou need to ",
-    "Bad ",
-    "unrecognized",
-    "roblem with the CMake",
-    "reading http",
-    "compiled against",
-    "NoBackendError",
-    "Terminated",
-    "lease install",
-    "exec /",
-    "Java gateway",
-    "the target was",
-    "DISPLAY",
-    "ASCII",
-    "SQLSTATE",
-    "multiple def",
-    "library.path",
-    "pip install",
-    "operand type",
-    "subscriptable",
-    "VersionConflict",
-    "package.json",
-    "ENGINE",
-    "EBADPLATFORM",
-    "packageManager",
-    "different Node",
-    "memory",
-    "SIGKILL",
-    "signal",
-    "TIMEDOUT",
-    "CONNRESET",
-    "must be ",
-    "bad_alloc",
-    "exceeded",
-    " - GET",
-    "left on",
-    "disappeared",
-    "UNABLE_TO",
-    "CERT_HAS",
-    "reset by",
-    "nconsistent",
-    "updates to go",
-    "rerequisite",
-    "Base class",
-    ") in -l",
-    "PKIX",
-    "tools.jar",
-    "dial tcp",
-    "verifying",
-    "ownload",
-    "constraints",
-    "VCS",
-    "ANDROID_HOME",
-)
-"""Substrings of which every line that tells of a failure holds at least one; each literal of a signature holds one."""
+_PLAIN_WORDS = frozenset({"the", "to", "is", "in", "a", "of", "for", "and", "on", "with", "be", "by", "from", "an"})
+"""Words that every second line holds."""
+
+_WORD = re.compile(r"[A-Za-z]{2,40}")
+_LETTERS = bytes(byte if chr(byte).isascii() and chr(byte).isalpha() else 0x20 for byte in range(256))
+"""Makes a space of every byte that is no letter."""
+
+
+def words_of(line: str) -> list[bytes]:
+    """What the line holds of letters, in a few calls whatever there is in it."""
+    return line.encode(errors="replace").translate(_LETTERS).split()
+
+
+def gates_of(literal: str) -> frozenset[bytes]:
+    """Words of which a line holds one if it holds the literal: the longest that is whole within it.
+
+    Where none is, the longest that its ends may cut: literals leave out the first letter of a word that a sentence may
+    begin with, and end where words do.
+    """
+    found = [one for one in _WORD.finditer(literal) if one.group() not in _PLAIN_WORDS]
+    whole = [one for one in found if one.start() > 0 and one.end() < len(literal)]
+    if not found:
+        raise ValueError(f"no gate for the literal {literal!r}")
+    best = max(whole or found, key=lambda one: len(one.group()))
+    word = best.group()
+    if best.start() > 0 or word[0].isupper():
+        return frozenset({word.encode()})
+    return frozenset({word.encode(), *(f"{letter}{word}".encode() for letter in string.ascii_letters)})
 
 
 class FailureReader(Protocol):
@@ -159,26 +75,24 @@ class _Waiting:
 
 
 class Index:
-    """Signatures by the gate through which their lines come. Made once, shared by readers."""
+    """Signatures by the words through which their lines come. Made once, shared by readers."""
 
-    def __init__(self, signatures: Sequence[Signature], gates: Sequence[str] = GATES) -> None:
+    def __init__(self, signatures: Sequence[Signature]) -> None:
         self.signatures = tuple(signatures)
-        behind: dict[str, list[tuple[str, int]]] = {}
+        behind: dict[bytes, list[tuple[str, int]]] = {}
         for number, one in enumerate(self.signatures):
             for literal in one.literals:
-                gate = next((gate for gate in gates if gate in literal), None)
-                if gate is None:
-                    raise ValueError(f"no gate for the literal {literal!r}")
-                behind.setdefault(gate, []).append((literal, number))
+                for gate in gates_of(literal):
+                    behind.setdefault(gate, []).append((literal, number))
         self.behind = {gate: tuple(literals) for gate, literals in behind.items()}
+        self.gates = frozenset(self.behind)
 
     def candidates(self, line: str) -> list[Signature]:
         """Those whose literals the line holds, in the order in which they were given."""
         numbers = {
             number
-            for gate, literals in self.behind.items()
-            if gate in line
-            for literal, number in literals
+            for gate in self.gates.intersection(words_of(line))
+            for literal, number in self.behind[gate]
             if literal in line
         }
         return [self.signatures[number] for number in sorted(numbers)]
@@ -193,7 +107,7 @@ class Reader:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._gates = tuple(index.behind)
+        self._gates = index.gates
         self._seen: set[str] = set()
         self._symptoms: list[Failure] = []
         self._waiting: list[_Waiting] = []
@@ -206,14 +120,15 @@ class Reader:
         """The failures that this line tells of and that were not known before. Never raises."""
         if len(self._seen) >= MOST:
             return []
+        if "\x1b" in line:
+            line = uncoloured(line[:COLOURED])
         if "Buil" in line:
             self._follow_builds(line)
         if self._waiting:
             return self._release(self._follow(plain(line)) + self._look(line))
-        for gate in self._gates:
-            if gate in line:
-                return self._release(self._look(line)) if line not in self._told else []
-        return []
+        if self._gates.isdisjoint(words_of(line if len(line) <= LINE else line[:LINE])) or line in self._told:
+            return []
+        return self._release(self._look(line))
 
     def finish(self) -> list[Failure]:
         """What the end of the output tells: failures that waited for a further line, and symptoms without a cause."""

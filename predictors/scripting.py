@@ -356,7 +356,7 @@ SIGNATURES = (
         ),
     ),
     signature(
-        (") in -l", "missing library"),
+        "checking for ",
         r"checking for \w{1,60}\(\) in -l(?P<library>[\w.+-]{1,40})\.\.\. no$",
         _gem_library,
         (

@@ -7,6 +7,9 @@ import re
 LINE = 2048
 """Characters of a line that are looked at; the messages of tools are shorter, and the rest of a longer line is data."""
 
+COLOURED = 2 * LINE
+"""Characters of a line with colours of which the sequences are taken out."""
+
 EVIDENCE = 400
 """Characters of a line that are kept with a failure."""
 
@@ -42,6 +45,11 @@ _LEADERS = re.compile(
     r")(?=\S)"
 )
 """What raises a message and repeats it: the classes of exceptions, and words that say error and no more."""
+
+
+def uncoloured(line: str) -> str:
+    """The line without the sequences that colour it, which may stand right before a word."""
+    return _COLOURS.sub("", line)
 
 
 def inner(text: str) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from specbuild.failures import Failure
 from specbuild.predictors import FAMILIES, Signature, reader
-from specbuild.predictors.reader import GATES, Index, Reader
+from specbuild.predictors.reader import Index, Reader, gates_of
 from specbuild.predictors.signature import Found
 
 ALL = [(family, number, one) for family, signatures in FAMILIES.items() for number, one in enumerate(signatures)]
@@ -73,6 +73,6 @@ def without_classes(pattern: str) -> str:
     return "".join(kept)
 
 
-def test_a_literal_without_gate_is_refused() -> None:
+def test_a_literal_without_a_word_is_refused() -> None:
     with pytest.raises(ValueError, match="no gate"):
-        Index(SIGNATURES, gates=GATES[:1])
+        gates_of("?! is (")
