@@ -250,7 +250,7 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("Exec format error", "wrong ELF class", "ImportError: /", "OSError: /"),
+        ("Exec format error", "wrong ELF class"),
         r"(?:OSError|ImportError|bash|sh|exec \S{1,200})?:? ?(?:line \d{1,6}: )?(?:\[Errno 8\] Exec format error: )?"
         r"['\"]?(?P<subject>[^\s:'\"]{1,200})['\"]?(?:: (?:cannot execute binary file: )?Exec format error"
         r"|: wrong ELF class: \w{1,20}|$)",

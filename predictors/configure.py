@@ -641,5 +641,11 @@ SIGNATURES = (
             MissingProjectFile(path="Makefile", tool="make"),
         ),
     ),
+    signature(
+        "PackageNotFoundError: ",
+        r"pkgconfig\.(?:pkgconfig\.)?PackageNotFoundError: (?P<module>[\w.+-]{1,80}) not found",
+        MissingPkgConfig,
+        ("pkgconfig.pkgconfig.PackageNotFoundError: libzmq not found", MissingPkgConfig(module="libzmq")),
+    ),
 )
 """What is looked for before anything is compiled."""

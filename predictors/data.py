@@ -13,8 +13,8 @@ def _zone(evidence: str, zone: str = "") -> MissingTimezone:
 
 SIGNATURES = (
     signature(
-        "unsupported locale setting",
-        OUTCOME + r"locale\.Error: unsupported locale setting",
+        ("unsupported locale setting", "rror: locale query failed"),
+        OUTCOME + r"locale\.Error: (?:unsupported locale setting|locale query failed)",
         MissingLocale,
         ("locale.Error: unsupported locale setting", MissingLocale()),
     ),

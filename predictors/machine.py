@@ -34,10 +34,11 @@ def _refused(evidence: str, first: str = "", second: str = "", third: str = "") 
 SIGNATURES = (
     signature(
         ("ould not resolve host", "ould not resolve proxy"),
-        LED + r"Could not resolve "
+        r"(?!\* )" + LED + r"Could not resolve "
         r"(?:host|proxy|hostname)(?: \(Could not resolve host)?: (?P<host>[\w.-]{1,120})",
         NetworkTrouble,
         ("curl: (6) Could not resolve host: a.example", NetworkTrouble(host="a.example")),
+        near=("* Could not resolve host: a.example",),
     ),
     signature(
         ("ailure in name resolution", "ailure resolving", "Name or service not known"),

@@ -13,7 +13,7 @@ from specbuild.predictors.phrases import OUTCOME, TOLD
 from specbuild.predictors.signature import always, signature
 
 _NOUN = r"(?:program|executable|command(?:[ -]line (?:tool|utility|program))?|tool|binary|utility|application)s?"
-_NAME = r"[\"'`‘“]{0,2}(?P<command>[A-Za-z][\w.+-]{1,40}?)[\"'`’”]{0,2}"
+_NAME = r"[\"'`‘“]{0,2}(?P<command>[A-Za-z7][\w.+-]{1,40}?)[\"'`’”]{0,2}"
 _GONE = (
     r"(?:(?:is|was|are|were|seems|appears)? ?(?:to be )?(?:not|missing|unavailable)"
     r"(?: (?:be )?(?:found|installed|available|present|detected|accessible|on|in))?"

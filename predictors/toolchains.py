@@ -197,7 +197,7 @@ SIGNATURES = (
         ),
     ),
     signature(
-        ("invalid target release: ", "not supported"),
+        ("invalid target release: ", "invalid source release: ", "not supported"),
         r"(?:Failed to execute goal .{1,300}?: )?(?:Fatal error compiling: )?(?:error: ){0,2}(?:invalid target "
         r"release: |release version )(?P<required>[\d.]{1,6})(?: not supported|$| -> )",
         always(VersionOutOfRange, tool="java", because="target release"),
@@ -240,8 +240,13 @@ SIGNATURES = (
         ("/w/go.mod:5: unknown directive: toolchain", VersionOutOfRange(tool="go", because="toolchain")),
     ),
     signature(
-        ("JAVA_HOME is not set", "JAVA_HOME environment variable is not", "set to an invalid directory"),
-        r"(?:ERROR: |Error: )?(?:The )?JAVA_HOME (?:environment variable )?is (?:not (?:set|defined)|set to an "
+        (
+            "JAVA_HOME is not set",
+            "JAVA_HOME is not defined",
+            "JAVA_HOME environment variable is not",
+            "set to an invalid directory",
+        ),
+        r"(?:ERROR: |Error: )?(?:The )?JAVA_HOME (?:environment variable )?is (?:not (?:set|defined)(?: correctly)?|set to an "
         r"invalid directory)",
         always(MissingToolchain, language="java"),
         (
