@@ -647,5 +647,21 @@ SIGNATURES = (
         MissingPkgConfig,
         ("pkgconfig.pkgconfig.PackageNotFoundError: libzmq not found", MissingPkgConfig(module="libzmq")),
     ),
+    signature(
+        "find the '",
+        r"Can't find the '(?P<header>[\w/.+-]{1,80}\.h)\b",
+        MissingHeader,
+        ("Can't find the 'libpq-fe.h header", MissingHeader(header="libpq-fe.h")),
+    ),
+    signature(
+        "onfigure: error: Library requirements",
+        r"configure: error: Library requirements \((?P<module>[^\s)]{1,100})(?: (?P<requirement>[<>=]{1,2} "
+        r"[^\s),]{1,40}))?",
+        MissingPkgConfig,
+        (
+            "configure: error: Library requirements (sqlite3 >= 3.7) not met; consider adjusting the path",
+            MissingPkgConfig(module="sqlite3", requirement=">= 3.7"),
+        ),
+    ),
 )
 """What is looked for before anything is compiled."""

@@ -375,5 +375,14 @@ SIGNATURES = (
             NoPrebuiltBinary(package="torch==2.3.0"),
         ),
     ),
+    signature(
+        "not build wheels for ",
+        r"(?:ERROR: )?Could not build wheels for (?P<stage>[\w., -]{1,160}?),? (?:which|since) ",
+        always(StageFailed, weight=Weight.SYMPTOM),
+        (
+            "ERROR: Could not build wheels for regex, which is required to install pyproject.toml-based projects",
+            StageFailed(stage="regex", weight=Weight.SYMPTOM),
+        ),
+    ),
 )
 """What installers of Python distributions say."""

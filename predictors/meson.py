@@ -45,6 +45,10 @@ def _wrapped(evidence: str, url: str = "") -> Failure:
     return UnreachableSource(url=url, role="fetched-content", evidence=evidence)
 
 
+def _lowered(name: str, evidence: str) -> Failure:
+    return MissingDevelopmentFiles(name=name.lower(), evidence=evidence)
+
+
 def _problem(command: str, evidence: str) -> Failure | None:
     if command in _NO_PROGRAMS:
         return None
@@ -202,6 +206,15 @@ SIGNATURES = (
         (
             "meson.build:9:0: ERROR: Automatic wrap-based subproject downloading is disabled",
             UnreachableSource(url="", role="fetched-content"),
+        ),
+    ),
+    signature(
+        "library detected",
+        _MESON + r"Problem encountered: No (?P<name>[A-Za-z][\w+-]{1,20}) library detected",
+        _lowered,
+        (
+            "../meson.build:53:4: ERROR: Problem encountered: No BLAS library detected! Install one",
+            MissingDevelopmentFiles(name="blas"),
         ),
     ),
 )

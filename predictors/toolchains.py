@@ -246,7 +246,8 @@ SIGNATURES = (
             "JAVA_HOME environment variable is not",
             "set to an invalid directory",
         ),
-        r"(?:ERROR: |Error: )?(?:The )?JAVA_HOME (?:environment variable )?is (?:not (?:set|defined)(?: correctly)?|set to an "
+        r"(?:ERROR: |Error: )?(?:The )?JAVA_HOME (?:environment variable )?is (?:not (?:set|defined)(?: "
+        r"correctly)?|set to an "
         r"invalid directory)",
         always(MissingToolchain, language="java"),
         (
