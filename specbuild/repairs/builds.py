@@ -154,7 +154,7 @@ def _missing_in_build(failure: MissingModule, case: Case) -> Iterator[Repair]:
 def _subject(case: Case) -> str:
     """The distribution whose build fails: as the output names it, or the project in its own Step."""
     own = case.facts.name.value if case.facts.name and case.step.kind is StepKind.BUILD else ""
-    return case.subject or own
+    return next((name for name in (case.subject, own) if is_name(name)), "")
 
 
 def _drifted_in_build(failure: DriftedDependency, case: Case) -> Iterator[Repair]:

@@ -141,7 +141,7 @@ def _test_tool(failure: DriftedTestTool, case: Case) -> Iterator[Repair]:
             edits=(InsertSteps(steps=(step(case, run, f"install {tool} as of {day}"),)),),
             probability=odds.TOOL_DATED,
         )
-    if tool == "pytest" and failure.name.endswith("Warning"):
+    if tool == "pytest" and failure.name.endswith("Warning") and is_name(failure.name):
         yield Repair(
             name="pytest:without-filters",
             title="run pytest without the project's own warning filters",

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from specbuild.failures import (
     ArchiveRefused,
@@ -56,7 +57,7 @@ def _repairs(failure: Failure, case: Case) -> Iterator[Repair]:
 def _refused(failure: ArchiveRefused, case: Case) -> Iterator[Repair]:
     """pip takes what uv refuses; uv is then content with what is installed."""
     parts = re.match(r"(?P<name>.+?)-(?P<version>\d[^-]*?)\.(?:tar\.\w+|tgz|tbz|zip|egg)$", failure.archive)
-    if parts is None or not is_name(parts["name"]):
+    if parts is None or not is_name(parts["name"]) or not _is_version(parts["version"]):
         return
     name, version = canonicalize_name(parts["name"]), parts["version"]
     pin = f"{name}=={version}"
@@ -189,6 +190,8 @@ def _reinstalled(failure: ShadowedPackage, case: Case) -> Iterator[Repair]:
     if own and project.editable(case.facts):
         yield _in_place(case, f"an editable install puts {failure.module} beside its sources", odds.EDITABLE)
     name = case.facts.name.value if own and case.facts.name else distribution(case, failure.module)
+    if not is_name(name):
+        return
     target = "." if own else name
     again = step(
         case,
@@ -205,3 +208,10 @@ def _reinstalled(failure: ShadowedPackage, case: Case) -> Iterator[Repair]:
         edits=(InsertSteps(steps=(steps.packages(compilers), again)),),
         probability=odds.COMPILED,
     )
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return bool(Version(text))
+    except InvalidVersion:
+        return False

@@ -21,6 +21,7 @@ from specbuild.repairs.edits import Edit, InsertSteps, ReplaceWork, SetVariables
 from specbuild.strategies import steps
 from specbuild.strategies.dated import OLDEST_SETUPTOOLS, OLDEST_SETUPTOOLS_312
 from specbuild.strategies.variants import NOTES
+from specbuild.verify.checks import OWN
 
 BUILD_CONSTRAINTS = f"{NOTES}/build-constraints.txt"
 """Bounds on what isolated builds get."""
@@ -149,6 +150,11 @@ def setuptools_day(case: Case, revision: datetime) -> datetime:
 def in_check(case: Case) -> bool:
     """Whether the failing work is the Check."""
     return case.index == len(case.recipe.steps)
+
+
+def runs_own_command(case: Case) -> bool:
+    """Whether the failing work is a command of the user's own, which is not to be replaced by another."""
+    return in_check(case) and case.recipe.check.reason == OWN
 
 
 def builds(case: Case) -> bool:

@@ -23,7 +23,7 @@ from specbuild.repairs import python_odds as odds
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import InsertSteps, ReplaceWork, SetVariables
 from specbuild.repairs.import_names import is_own
-from specbuild.repairs.python_steps import command, fresh, in_check, installed, option, rerun
+from specbuild.repairs.python_steps import command, fresh, in_check, installed, option, rerun, runs_own_command
 from specbuild.strategies import requirements
 from specbuild.strategies.runners import RUNNERS
 from specbuild.verify import pytest_commands
@@ -51,9 +51,9 @@ def _repairs(failure: Failure, case: Case) -> Iterator[Repair]:
             yield _from_outside(failure, case)
         case TestCollision() if pytest:
             yield from _collision(failure, case)
-        case HollowPass() if in_check(case):
+        case HollowPass() if in_check(case) and not runs_own_command(case):
             yield from _hollow(case, pytest=pytest)
-        case MissingProjectFile(tool="pip"):
+        case MissingProjectFile(tool="pip") if failure.path:
             yield from _requirements_file(failure, case)
         case MissingModule(language="python") if in_check(case):
             yield from _own_module(failure, case)

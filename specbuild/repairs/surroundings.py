@@ -20,7 +20,9 @@ from specbuild.recipe import SOURCE_DIR, VENV_DIR, Step, StepKind
 from specbuild.repairs import python_odds as odds
 from specbuild.repairs.contract import Case, Repair
 from specbuild.repairs.edits import Edit, InsertSteps, SetVariables
+from specbuild.repairs.import_names import is_name
 from specbuild.repairs.python_steps import fresh, installed, rerun
+from specbuild.repairs.variables import is_settable
 from specbuild.strategies import project, steps
 
 USER = "builder"
@@ -32,6 +34,7 @@ _PRETEND = {
     "pbr": "PBR_VERSION",
 }
 _SECRET = re.compile(r"SECRET|KEY|TOKEN|PASSWORD|PASSWD|SALT")
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z]{2})?(?:\.[A-Za-z0-9-]{1,20})?(?:@[A-Za-z]{1,20})?")
 _HOME = re.compile(r"(/root|/home/[^/]+|~)/")
 _OWN_LOCALE = frozenset({"", "UTF-8", "C.UTF-8", "C", "POSIX"})
 
@@ -84,7 +87,7 @@ def _locale(failure: MissingLocale) -> Iterator[Repair]:
         ("LC_ALL", "C.UTF-8"),
         ("PYTHONUTF8", "1"),
     )
-    if failure.locale not in _OWN_LOCALE:
+    if failure.locale not in _OWN_LOCALE and _LOCALE.fullmatch(failure.locale):
         yield _generated(failure.locale)
     if failure.locale != "UTF-8":
         yield Repair(
@@ -204,6 +207,8 @@ def _git(name: str, title: str, *settings: tuple[str, str]) -> Repair:
 
 def _setting(failure: SettingNeeded, case: Case) -> Iterator[Repair]:
     variable = failure.variable
+    if not is_settable(variable):
+        return
     for rank, (value, where) in enumerate(dict.fromkeys(_noted(variable, case))):
         yield Repair(
             name=f"env:{variable}" if not rank else f"env:{variable}={value}",
@@ -270,7 +275,8 @@ def _ordinary_user(case: Case) -> Repair:
 def _permission(failure: PermissionRefused) -> Iterator[Repair]:
     """Scripts of the tree that lost their bit; contents stay as they are, so the tree is not tainted."""
     path = failure.path
-    if path.startswith("/") and not path.startswith(f"{SOURCE_DIR}/"):
+    outside = path.startswith("/") and not path.startswith(f"{SOURCE_DIR}/")
+    if outside or not path.strip("./") or ".." in path.split("/"):
         return
     run = f"chmod a+x -- {shlex.quote(path)}"
     yield Repair(
@@ -289,11 +295,13 @@ def _data(failure: MissingData, case: Case) -> Iterator[Repair]:
     """Files in a home that programs take for granted; files of a distribution that it should have brought."""
     found = re.search(r"/site-packages/(?P<package>[\w]+)/", failure.path)
     edits: tuple[Edit, ...]
-    if found:
+    if ".." in failure.path.split("/"):
+        return
+    if found and is_name(found["package"]):
         edits = (installed(case, (found["package"],), "--reinstall-package", found["package"]),)
         title, why, chance = f"install {found['package']} anew", "its files are not complete", odds.REINSTALLED
         yield Repair(name=f"pip:again-{found['package']}", title=title, why=why, edits=edits, probability=chance)
-    elif _HOME.match(failure.path):
+    elif not found and _HOME.match(failure.path):
         path = shlex.quote(failure.path)
         if failure.path.startswith("~/"):
             path = f'"$HOME"/{shlex.quote(failure.path[2:])}'

@@ -21,6 +21,9 @@ _ACTIVE = (
 )
 """The project's environment is active: tests and users' commands call its programs by name."""
 
+OWN = "run the user's own command"
+"""The reason of a Check that is a command of the user's."""
+
 _NO_LAYOUT = TestLayout(runner="none")
 _PYTEST_NATIVE = ("pytest", "doctest", "none")
 """Layouts whose first check is pytest because it is theirs, not because it can run the suites of others too."""
@@ -82,9 +85,9 @@ class _Plan:
     def own(self, command: str) -> Check:
         """The user's command as it is; at the level `tests`, pytest is told by its environment to write a report."""
         if self.level is Level.COMMAND:
-            return self.check("command", command, _report_option(command), "run the user's own command")
+            return self.check("command", command, _report_option(command), OWN)
         env = [("PYTEST_ADDOPTS", pytest_commands.addopts_for_report())]
-        return self.check("pytest", FRESH_REPORT_DIR + command, JUNIT_REPORT, "run the user's own command", env=env)
+        return self.check("pytest", FRESH_REPORT_DIR + command, JUNIT_REPORT, OWN, env=env)
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -83,7 +84,19 @@ def telling(check: Check) -> Step:
     step = check.whole
     if check.runner != "pytest":
         return step
-    return step.model_copy(update={"run": step.run.replace(f"{PYTHON} -m pytest", program_command("pytest"))})
+    return step.model_copy(update={"run": _telling(step.run)})
+
+
+def _telling(run: str) -> str:
+    """A command with every call of pytest, one within a last word for another shell included."""
+    before, for_shell, word = run.rpartition(" -eu -c ")
+    try:
+        words = shlex.split(word) if for_shell and before.startswith("setpriv ") else []
+    except ValueError:
+        words = []
+    if len(words) == 1 and shlex.quote(words[0]) == word:
+        return f"{before}{for_shell}{shlex.quote(_telling(words[0]))}"
+    return run.replace(f"{PYTHON} -m pytest", program_command("pytest"))
 
 
 def same(a: Verdict, b: Verdict) -> bool:

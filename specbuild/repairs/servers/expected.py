@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from specbuild.repairs.servers import SERVERS, UNAVAILABLE, Server, Setup
 from specbuild.repairs.servers.shell import once
+from specbuild.repairs.variables import is_settable
 from specbuild.repo.facts import CiJob, Evidence, Facts, Service
 
 _EXPORT = re.compile(r"^export (?P<name>[A-Za-z_]\w*)=(?P<value>.*)$", re.MULTILINE)
@@ -23,6 +24,10 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
 """What variables of the official container images mean."""
 
 _NAME = re.compile(r"[\w.$-]{1,63}")
+_SOCKET = re.compile(
+    r"(?:/var)?/(?:run|tmp)/(?:[\w-][\w.-]*/){0,4}[\w.-]+|/var/lib/(?:[\w-][\w.-]*/){1,4}[\w.-]+", re.ASCII
+)
+"""Where servers put their sockets. A client may look elsewhere, but nothing of ours is made there."""
 _LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1", "0.0.0.0", "[::1]"})  # noqa: S104 - an address that is read
 
 
@@ -79,7 +84,7 @@ def read_address(address: str) -> tuple[str, int, str]:
     """(host, port or 0, path of a socket) of `ServiceNeeded.address`."""
     if address.startswith("/"):
         numbered = re.search(r"\.PGSQL\.(\d{2,5})$", address)
-        return "", int(numbered[1]) if numbered else 0, address if re.fullmatch(r"[\w./-]{1,100}", address) else ""
+        return "", int(numbered[1]) if numbered else 0, address if _SOCKET.fullmatch(address) else ""
     host, _, port_text = address.rpartition(":") if re.search(r":\d{2,5}$", address) else (address, "", "")
     port = int(port_text) if port_text else 0
     return host, port if port <= 65535 else 0, ""
@@ -127,7 +132,11 @@ def _variables(server: Server, job: CiJob) -> Iterator[tuple[str, str]]:
     ]
     wanted = re.compile(server.settings)
     for name, value in (*job.env, *exported):
-        if "$" not in value and (wanted.search(name) or wanted.search(value.upper()) or _is_general(name)):
+        if (
+            "$" not in value
+            and is_settable(name)
+            and (wanted.search(name) or wanted.search(value.upper()) or _is_general(name))
+        ):
             yield name, value
 
 
