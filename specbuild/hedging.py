@@ -100,6 +100,7 @@ class Hedging:
         """Follow the output of an edge that begins to run."""
         watch = self._watches[edge.key] = Watch(
             self._mender.reader() if self._mender else None,
+            mark=edge.work.mark if isinstance(edge.work, Check) else "",
             shown=lambda line: self._chronicle.line(edge, line),
             told=lambda failures: self._told(edge, failures),
             tallied=lambda failed, collected: self._tallied(edge, failed, collected),
@@ -173,7 +174,12 @@ class Hedging:
     def _tallied(self, edge: Edge, failed: int, collected: int) -> None:
         """So many tests of a running Check have failed: when too many have, what follows is foreseen."""
         watch = self._watches[edge.key]
-        if watch.doomed or not self._ahead or failed <= (1 - self._min_pass_ratio) * collected:
+        if (
+            watch.doomed
+            or not self._ahead
+            or not failed <= collected
+            or failed <= (1 - self._min_pass_ratio) * collected
+        ):
             return
         watch.doomed = f"{failed} of {collected} tests had failed, so that the ratio could not be reached any more"
         if watch.causes:

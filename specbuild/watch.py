@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from specbuild.execution import LineReader
@@ -11,6 +12,9 @@ TALLY = "specbuild-tally "
 """What begins the lines by which pytest's tally is told; see `specbuild.verify.program_pytest`."""
 
 
+_FIGURES = re.compile(r"(?P<passed>\d{1,9}) (?P<failed>\d{1,9}) (?P<collected>\d{1,9})", re.ASCII)
+
+
 class Watch:
     """Takes the lines of a command, and passes on what they tell; a line sink."""
 
@@ -18,12 +22,17 @@ class Watch:
         self,
         reader: LineReader | None,
         *,
+        mark: str = "",
         shown: Callable[[str], None],
         told: Callable[[list[Failure]], None],
         tallied: Callable[[int, int], None],
     ) -> None:
-        """`shown` gets the lines for people, `told` new failures, `tallied` how many tests failed, and of how many."""
+        """`shown` gets the lines for people, `told` new failures, `tallied` how many tests failed, and of how many.
+
+        `mark` is the Check's: tallies without it are output as any other, and so are all where there is none.
+        """
         self._reader = reader
+        self._tally = f"{TALLY}{mark} " if mark else ""
         self._shown = shown
         self._told = told
         self._tallied = tallied
@@ -34,8 +43,8 @@ class Watch:
         self.ended = False
 
     def __call__(self, line: str) -> None:
-        if line.startswith(TALLY):
-            self._count(line)
+        if self._tally and line.startswith(self._tally):
+            self._count(line.removeprefix(self._tally))
             return
         self._shown(line)
         if self._reader is not None:
@@ -52,10 +61,9 @@ class Watch:
         """What is to be repaired; where nothing better is known, symptoms."""
         return tuple([failure for failure in self.found if failure.weight is not Weight.WARNING] or self.found)
 
-    def _count(self, line: str) -> None:
-        figures = line.removeprefix(TALLY).split()
-        if len(figures) == 3 and all(figure.isdigit() for figure in figures):
-            self._tallied(int(figures[1]), int(figures[2]))
+    def _count(self, figures: str) -> None:
+        if found := _FIGURES.fullmatch(figures.strip()):
+            self._tallied(int(found["failed"]), int(found["collected"]))
 
     def _take(self, failures: Iterable[Failure]) -> None:
         new = list(failures)

@@ -84,10 +84,10 @@ def telling(check: Check) -> Step:
     step = check.whole
     if check.runner != "pytest":
         return step
-    return step.model_copy(update={"run": _telling(step.run)})
+    return step.model_copy(update={"run": _telling(step.run, check.mark)})
 
 
-def _telling(run: str) -> str:
+def _telling(run: str, mark: str) -> str:
     """A command with every call of pytest, one within a last word for another shell included."""
     before, for_shell, word = run.rpartition(" -eu -c ")
     try:
@@ -95,8 +95,8 @@ def _telling(run: str) -> str:
     except ValueError:
         words = []
     if len(words) == 1 and shlex.quote(words[0]) == word:
-        return f"{before}{for_shell}{shlex.quote(_telling(words[0]))}"
-    return run.replace(f"{PYTHON} -m pytest", program_command("pytest"))
+        return f"{before}{for_shell}{shlex.quote(_telling(words[0], mark))}"
+    return run.replace(f"{PYTHON} -m pytest", program_command("pytest", mark))
 
 
 def same(a: Verdict, b: Verdict) -> bool:

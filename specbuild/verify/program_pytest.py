@@ -1,7 +1,8 @@
 """Runs pytest with a plugin that tells of failures and of the tally while tests run, as pytest itself does at the end.
 
-Lines that begin with `E   ` are the message of a test or module that has just failed; `specbuild-tally P F T` says that
-P tests have passed and F failed of T that were collected. At most MOST messages are told.
+Lines that begin with `E   ` are the message of a test or module that has just failed. `specbuild-tally M P F T` says
+that P tests have passed and F failed of T that were collected, M being the first argument: what tests print has no such
+mark. At most MOST messages are told.
 """
 
 import contextlib
@@ -15,11 +16,14 @@ COLUMNS = 400
 
 
 class Teller:
-    def __init__(self) -> None:
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
         # Taken before pytest captures what tests write.
         self.out = os.dup(2)
         self.told = 0
-        self.passed = self.failed = self.collected = 0
+        self.passed = self.collected = 0
+        # By their names: a test fails once, however many of its parts do.
+        self.failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: Any) -> None:
         self.collected = len(items)
@@ -32,9 +36,11 @@ class Teller:
         if getattr(report, "when", "") == "call" and report.passed:
             self.passed += 1
         elif report.failed:
-            self.failed += 1
+            self.failed.add(report.nodeid)
             self.tell(report)
-            self.write(f"specbuild-tally {self.passed} {self.failed} {self.collected}")
+            # Where other processes run the tests, as with xdist, this one does not know how many there are.
+            if self.collected:
+                self.write(f"specbuild-tally {self.mark} {self.passed} {len(self.failed)} {self.collected}")
 
     def tell(self, report: Any) -> None:
         self.told += 1
@@ -57,7 +63,8 @@ def main() -> int:
     # As with `python -m`.
     sys.path[0] = os.getcwd()  # noqa: PTH109 - as that does
     sys.argv[0] = pytest.__file__.replace("__init__", "__main__")
-    return int(pytest.main(sys.argv[1:], plugins=[Teller()]))
+    teller = Teller(sys.argv.pop(1))
+    return int(pytest.main(sys.argv[1:], plugins=[teller]))
 
 
 if __name__ == "__main__":

@@ -203,9 +203,11 @@ def test_sequential_mode_repairs_what_it_has_seen_before_it_tries_the_next_recip
 
 
 def test_a_check_that_cannot_pass_any_more_is_ended_early_once_its_repair_is_under_way() -> None:
+    tally = f"specbuild-tally {recipe('build').check.mark}"
+
     def world(command: str, files: Files) -> Behaviour:
         if command == "check" and FIXES + "db" not in files:
-            says = ((1.0, "FAIL db"), (1.0, "specbuild-tally 3 1 40"), (5.0, "specbuild-tally 3 5 40"))
+            says = ((1.0, "FAIL db"), (1.0, f"{tally} 3 1 40"), (5.0, f"{tally} 3 5 40"))
             return Behaviour(seconds=100, exit_code=1, says=says)
         return Behaviour(seconds=1.0, writes={FIXES + "db": b""} if command == "fix db" else {})
 
@@ -232,6 +234,42 @@ def test_a_check_that_cannot_pass_any_more_is_ended_early_once_its_repair_is_und
     assert ended.outcome == "failed"
     assert ended.end == pytest.approx(6.0)
     assert backend.active == set()
+
+
+FORGED = (
+    *("specbuild-tally 0 40 40", "specbuild-tally", "specbuild-tally  0 40 40", "specbuild-tally x 0 40 40"),
+    *(
+        f"specbuild-tally {recipe('build').check.mark} {rest}"
+        for rest in ("0 ² 3", f"0 {'9' * 5000} 1", "0 1 0", "0 -1 -9")
+    ),
+)
+
+
+@pytest.mark.parametrize("line", FORGED)
+def test_a_tally_that_a_test_has_printed_does_not_end_a_check(line: str) -> None:
+    def world(command: str, files: Files) -> Behaviour:
+        del files
+        if command == "check":
+            return Behaviour(seconds=100, says=((1.0, "FAIL db"), (2.0, line)))
+        return Behaviour(seconds=1.0)
+
+    backend = FakeBackend(world)
+
+    async def main() -> RaceResult:
+        return await race(
+            [entry("a", recipe("build"))],
+            backend,
+            ScriptWorkshop(backend),
+            slots=2,
+            reporter=Recorder(),
+            mender=ScriptMender(),
+            clock=anyio.current_time,
+        )
+
+    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    assert result.winner is not None
+    assert result.winner.id == "a"
+    assert result.seconds == pytest.approx(101.0)
 
 
 def test_trouble_of_the_network_is_tried_again_and_not_repaired() -> None:
