@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import anyio.to_thread
 
 from specbuild.cures import Cure, cures
-from specbuild.errors import SandboxError, TransientError
-from specbuild.events import FailureSeen, RepairMade, Reporter
+from specbuild.errors import SandboxError, StoreError, TransientError
+from specbuild.events import FailureSeen, Notice, RepairMade, Reporter
 from specbuild.execution import FORK_FROM, Execution, Foresight, kind, title
 from specbuild.failures import Failure
 from specbuild.field import Field, Runner
 from specbuild.knowledge.outcomes import Outcomes
-from specbuild.knowledge.query import Knowledge
+from specbuild.knowledge.query import NOTHING, Knowledge
 from specbuild.predictors import Reader, reader
 from specbuild.predictors.foresee import Foreseen, Outlook, Releases, foresee
 from specbuild.predictors.foresee.contract import NO_INDEX
@@ -95,6 +96,8 @@ class Mender:
         """(candidate, failure) → what would cure it, in words."""
         self._incurable: set[str] = set()
         """Failures of which every repair was tried in vain."""
+        self._damage: StoreError | None = None
+        """What was wrong with a package index, until it is told of."""
 
     def reader(self) -> Reader:
         """A reader with every signature."""
@@ -159,7 +162,9 @@ class Mender:
             return []
         await self._prepare(runner.candidate.recipe.base.release or "")
         entries: list[Entry] = []
-        for cure in await anyio.to_thread.run_sync(self._cures, runner, sites):
+        found = await anyio.to_thread.run_sync(self._cures, runner, sites)
+        self._tell_of_damage()
+        for cure in found:
             if foreseen and cure.base:
                 continue  # a base takes long to make, and what is only foreseen may not come
             candidate = await self._cured(runner, cure)
@@ -197,11 +202,25 @@ class Mender:
 
     def _options(self, failure: Failure, case: Case) -> list[Repair]:
         """The Repairs of a failure by what earlier builds and this race made of them, likeliest first."""
-        known = repairs_for(failure, case)
+        known = self._known(failure, case)
         hopeful = [one for one in known if self._trials.worked(failure.key, one.name) is not False]
         if known and not hopeful:
             self._incurable.add(failure.key)
         return sorted((self._trials.learned(failure, one) for one in hopeful), key=lambda repair: -repair.probability)
+
+    def _known(self, failure: Failure, case: Case) -> Sequence[Repair]:
+        """The Repairs of a failure; without what indexes know from the moment on when one cannot be read."""
+        try:
+            return repairs_for(failure, case)
+        except StoreError as error:
+            self._damage, self._knowledge = error, NOTHING
+            return repairs_for(failure, replace(case, knowledge=NOTHING))
+
+    def _tell_of_damage(self) -> None:
+        if self._damage is not None:
+            message = f"{self._damage.message}; {self._damage.hint}"
+            self._damage = None
+            self._reporter.emit(Notice(at=self._now(), message=message, warning=True))
 
     async def _cured(self, runner: Runner, cure: Cure) -> Candidate | None:
         """The candidate with the repairs; where they move it to another base, what the same route is there."""

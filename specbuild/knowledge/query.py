@@ -265,6 +265,10 @@ class Knowledge:
             ) from error
 
 
+NOTHING = Knowledge(Path("/nonexistent"), architecture="none")
+"""Has no index of any release."""
+
+
 def _key(kind: PathKind, name: str) -> tuple[str, str]:
     """Under what a name is kept, and the folders of its own that must come before that: `openssl/ssl.h` has one."""
     match kind:

@@ -85,16 +85,17 @@ class Refresher:
 
     def _fresh(self, target: Path) -> bool:
         try:
-            return time.time() - target.stat().st_mtime <= self._max_age
+            young = time.time() - target.stat().st_mtime <= self._max_age
         except FileNotFoundError:
             return False
+        return young and _version_of(target) is not None
 
     async def _renew(self, release: str, target: Path) -> None:
         try:
             async with Client() as client:
                 await self._make_of_any(client, release, target)
         except (TransientError, DownloadError) as error:
-            if not await anyio.Path(target).is_file():
+            if _version_of(target) is None:
                 raise
             later = time.time() - max(0.0, self._max_age - PAUSE)
             os.utime(target, (later, later))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from specbuild.knowledge.query import Knowledge
+from specbuild.knowledge.query import NOTHING, Knowledge
 from specbuild.recipe import UV, BaseRef, Check, Recipe, Step, StepKind
 from specbuild.repairs.contract import Case
 from specbuild.repo.facts import Facts
@@ -12,9 +10,6 @@ from specbuild.strategies import steps
 from specbuild.strategies.compose import Route, candidates
 from specbuild.strategies.interpreters import Site
 from specbuild.testing.proposals import BOOKWORM, check, request
-
-NO_KNOWLEDGE = Knowledge(Path("/nonexistent"), architecture="amd64")
-"""Has no index of any release."""
 
 
 def python_case(
@@ -26,7 +21,7 @@ def python_case(
     requirements: str = "pytest",
     build: str = f"{UV} pip install --no-cache -e .",
     checks: tuple[Check, ...] = (),
-    knowledge: Knowledge = NO_KNOWLEDGE,
+    knowledge: Knowledge = NOTHING,
     subject: str = "",
 ) -> Case:
     """A recipe that installs `requirements` and the project and runs pytest, and its first Step of the kind `at`."""

@@ -94,6 +94,27 @@ async def test_without_a_network_the_old_index_goes_on(tmp_path: Path) -> None:
     assert "old package index" in told[0]
 
 
+DAMAGED = (b"", b"no index", b"SQLite format 3\0" + b"\xff" * 9000)
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=["empty", "text", "torn"])
+async def test_a_damaged_index_is_made_anew_whatever_its_age(content: bytes, tmp_path: Path) -> None:
+    with serve(routes()) as server:
+        path = await refresher(tmp_path, server.url).refresh(R)
+        path.write_bytes(content)
+        await refresher(tmp_path, server.url).refresh(R)
+    assert first(tmp_path, PathKind.HEADER, "lber.h") == "libldap-dev"
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=["empty", "text", "torn"])
+async def test_a_damaged_index_does_not_stand_in_for_one_that_cannot_be_made(content: bytes, tmp_path: Path) -> None:
+    path = Knowledge(tmp_path, architecture="amd64").index(R)
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with serve({}) as server, pytest.raises(DownloadError, match="404"):
+        await refresher(tmp_path, server.url).refresh(R)
+
+
 async def test_without_an_index_the_mirror_s_refusal_is_raised(tmp_path: Path) -> None:
     with serve({}) as server, pytest.raises(DownloadError, match="404"):
         await refresher(tmp_path, server.url).refresh(R)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specbuild.events import CandidateProposed, RepairJudged
+from specbuild.events import CandidateProposed, Notice, RepairJudged
 from specbuild.execution import Execution, Outcome
 from specbuild.failures import Failure, MissingModule, NetworkTrouble, ServiceNeeded
 from specbuild.field import Field
@@ -258,3 +258,16 @@ async def test_a_service_starts_with_the_check_and_changes_no_step_before_its_pa
     assert made
     assert [name for name, _ in made[0].recipe.check.services] == ["redis"]
     assert made[0].recipe.check.digest != CHECK.digest
+
+
+async def test_an_index_that_cannot_be_read_is_told_of_once_and_done_without(scene: Scene, tmp_path: Path) -> None:
+    index = Knowledge(tmp_path, architecture="amd64").index("test")
+    index.parent.mkdir(parents=True, exist_ok=True)
+    index.write_bytes(b"no index")
+    (first, *_) = await scene.mend(scene.first, CHECK, MissingModule(language="python", module="toml"))
+    assert "toml" in inserted(first)[0]
+    assert await scene.mend(first, CHECK, MissingModule(language="python", module="simplejson"))
+    (notice,) = [event for event in scene.recorder.events if isinstance(event, Notice)]
+    assert notice.warning
+    assert str(index) in notice.message
+    assert "made anew" in notice.message
