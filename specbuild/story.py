@@ -99,11 +99,16 @@ def kin(failure: Failure) -> str:
     return "a service is missing" if failure.kind in _SERVICES else failure.key
 
 
-def read_journal(path: Path) -> list[Event]:
-    """The events of a journal; a last line that was cut short by a kill is left out. Raises UsageError."""
+def read_journal(path: Path) -> Iterator[Event]:
+    """The events of a journal, one after another; a last line that is not whole (yet) is left out.
+
+    Raises UsageError.
+    """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return [_EVENT.validate_json(line) for line in _whole(lines)]
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            for line in file:
+                if line.endswith("\n"):
+                    yield _EVENT.validate_json(line)
     except OSError as error:
         raise UsageError(
             f"the journal {path} cannot be read: {error.strerror}", hint="builds that were removed have none"
@@ -118,12 +123,6 @@ def read_journal(path: Path) -> list[Event]:
 def tell(events: Iterable[Event]) -> Story:
     """The story of a build."""
     return _Teller().tell(events)
-
-
-def _whole(lines: list[str]) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
-        if number < len(lines) or line.endswith("}"):
-            yield line
 
 
 @dataclass(slots=True)

@@ -26,12 +26,15 @@ def explain(output: Output, run: str) -> int:
     RUN is an output folder, a journal.jsonl, the id of a build or its beginning, or `last` (the default).
     """
     from specbuild.config import load_settings
+    from specbuild.journal import is_being_written
     from specbuild.library import Library
     from specbuild.story import read_journal, tell
 
     path = Path(run)
     journal = path if path.suffix == ".jsonl" else Library(load_settings().cache_dir).find_journal(run)
     story = tell(read_journal(journal))
+    if story.outcome == "interrupted" and is_being_written(journal):
+        story = story.model_copy(update={"outcome": "running"})
     if output.json:
         output.result_object(story)
     output.result(*story_lines(story, output.out))

@@ -21,6 +21,7 @@ from specbuild.events import (
     StepStarted,
 )
 from specbuild.failures import MissingHeader
+from specbuild.journal import Journal
 from specbuild.library import Library, Place
 
 HEADER = MissingHeader(header="cairo.h", evidence="fatal error: cairo.h: No such file or directory")
@@ -103,3 +104,38 @@ def test_a_build_that_is_not_there_is_a_mistake_of_the_request(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "there is no build 'nothing' here" in shown.err
+
+
+def test_a_build_that_goes_on_is_said_to(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with Journal(place.journal) as journal:
+        for event in list(events())[:3]:
+            journal.emit(event)
+        assert main(["explain"]) == 0
+        assert "pypi:thing: running after" in capsys.readouterr().out
+    assert main(["explain", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "interrupted"
+
+
+@pytest.mark.parametrize("name", ["folder", "missing.jsonl", "torn.jsonl", "binary.jsonl", "last"])
+def test_where_there_is_no_journal_it_is_a_mistake_of_the_request(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPECBUILD_CACHE_DIR", str(tmp_path / "none"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "torn.jsonl").write_text('{"kind": "noti\n{"kind": "notice"}\n')
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\x00\n")
+    assert main(["explain", name]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Traceback" not in shown.err
+
+
+def test_the_schema_holds_of_what_json_prints(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "story", "--json"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert main(["explain", place.id, "--json"]) == 0
+    story = json.loads(capsys.readouterr().out)
+    assert set(schema["required"]) <= set(story) <= set(schema["properties"])
+    told = schema["$defs"]["Told"]
+    assert set(told["required"]) <= set(story["failures"][0]) <= set(told["properties"])

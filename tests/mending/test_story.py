@@ -132,6 +132,33 @@ def test_what_is_no_journal_is_refused_with_a_hint(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
     file.write_text('{"kind": "unheard-of"}\n')
     with pytest.raises(UsageError, match="no journal"):
-        read_journal(file)
+        list(read_journal(file))
     with pytest.raises(UsageError, match="cannot be read"):
-        read_journal(tmp_path / "nothing")
+        list(read_journal(tmp_path / "nothing"))
+    with pytest.raises(UsageError, match="cannot be read"):
+        list(read_journal(tmp_path))
+
+
+def test_whatever_signs_output_holds_a_journal_is_read(tmp_path: Path) -> None:
+    odd = MissingCommand(command="less", evidence="a\u2028b\x85c\x0bd\x1ee\rf")
+    file = tmp_path / "journal.jsonl"
+    file.write_text(f"{started().model_dump_json()}\n{seen(1, 'n', odd).model_dump_json()}\n", encoding="utf-8")
+    (told,) = tell(read_journal(file)).failures
+    assert told.failure == odd
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_last_line_that_is_not_whole_is_left_out(cut: int, tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    whole = f"{started().model_dump_json()}\n"
+    file.write_text(whole + repaired(1, "apt:x", HEADER).model_dump_json()[:-cut])
+    assert tell(read_journal(file)).build == "b1"
+    file.write_bytes(whole.encode() + b'{"kind": "notice", "message": "\xe2\x80')
+    assert tell(read_journal(file)).build == "b1"
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "journal.jsonl"
+    file.write_bytes(bytes(range(256)) * 9 + b"\n")
+    with pytest.raises(UsageError, match="no journal"):
+        list(read_journal(file))
