@@ -131,17 +131,25 @@ class _Teller:
     ended: BuildEnded | None = None
     winner: str | None = None
     seen: list[FailureSeen] = field(default_factory=list[FailureSeen])
-    repairs: list[tuple[str, RepairMade]] = field(default_factory=list[tuple[str, RepairMade]])
+    repairs: dict[str, dict[str, tuple[str, RepairMade]]] = field(
+        default_factory=dict[str, dict[str, tuple[str, RepairMade]]]
+    )
+    """Failure → the name of a repair → the first candidate that has it."""
     judged: dict[tuple[str, str], RepairJudged] = field(default_factory=dict[tuple[str, str], RepairJudged])
     ends: dict[str, CandidateEnded] = field(default_factory=dict[str, CandidateEnded])
     steps: dict[str, StepStarted] = field(default_factory=dict[str, StepStarted])
     done: dict[str, StepEnded] = field(default_factory=dict[str, StepEnded])
+    failed: dict[tuple[str, str], StepEnded] = field(default_factory=dict[tuple[str, str], StepEnded])
+    """What a failure is kin to, and the kind of step → the end of the first step that failed so."""
+    passed: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """Kind of step → the candidates that came through one."""
 
     def tell(self, events: Iterable[Event]) -> Story:
         last = 0.0
         for event in events:
             last = event.at
             self._take(event)
+        self._compare()
         told = [self._told(event) for event in self._once()]
         return Story(
             build=self.started.build if self.started else "",
@@ -160,7 +168,8 @@ class _Teller:
             case BuildEnded():
                 self.ended = event
             case CandidateProposed():
-                self.repairs += [(event.candidate, repair) for repair in event.repairs]
+                for repair in event.repairs:
+                    self.repairs.setdefault(repair.failure.key, {}).setdefault(repair.name, (event.candidate, repair))
             case RepairJudged():
                 self.judged[event.failure.key, event.name] = event
             case CandidateEnded():
@@ -175,6 +184,16 @@ class _Teller:
                 self.seen.append(event)
             case _:
                 pass
+
+    def _compare(self) -> None:
+        """Note what came of every step, by what predictions are held against."""
+        for event in self.seen:
+            if event.node and self._failed(event.node):
+                self.failed.setdefault((kin(event.failure), event.step_kind), self.done[event.node])
+        for node, step in self.steps.items():
+            end = self.done.get(node)
+            if end is not None and end.ok:
+                self.passed.setdefault(step.step_kind, set()).update(step.candidates)
 
     def _once(self) -> Iterator[FailureSeen]:
         """Each failure of a step once, when it was first told of; warnings only where the step failed."""
@@ -213,26 +232,16 @@ class _Teller:
         if event.node:
             end = self.done.get(event.node)
             return (None, end) if end is None or end.cancelled else (not end.ok, end)
-        for other in self.seen:
-            same = kin(other.failure) == kin(event.failure) and other.step_kind == event.step_kind
-            if other.node and same and self._failed(other.node):
-                return True, self.done[other.node]
+        if end := self.failed.get((kin(event.failure), event.step_kind)):
+            return True, end
         return self._passed(event), None
 
     def _passed(self, event: FailureSeen) -> bool | None:
         """False if one of the candidates for which it was foreseen came through such a step; else nobody knows."""
-        for node, step in self.steps.items():
-            end = self.done.get(node)
-            if step.step_kind == event.step_kind and end and end.ok and set(step.candidates) & set(event.candidates):
-                return False
-        return None
+        return None if self.passed.get(event.step_kind, set()).isdisjoint(event.candidates) else False
 
     def _tried(self, failure: Failure) -> Iterator[Tried]:
-        named: set[str] = set()
-        for candidate, repair in self.repairs:
-            if repair.failure.key != failure.key or repair.name in named:
-                continue
-            named.add(repair.name)
+        for candidate, repair in self.repairs.get(failure.key, {}).values():
             judged = self.judged.get((failure.key, repair.name))
             if judged is not None:
                 yield Tried(
