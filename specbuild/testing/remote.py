@@ -13,6 +13,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -242,6 +243,8 @@ def main() -> None:
     """Serve on stdin and stdout: `python -m specbuild.testing.remote STORE BASE`."""
     from specbuild.sandbox.overlay import OverlayBackend
 
+    # Whoever runs in the background of a shell script has inherited that SIGINT is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     store, source = Path(sys.argv[1]), json.loads(sys.argv[2])
     base = RootfsTar(Path(source["tar"])) if "tar" in source else HostRoot(tuple(source["masked"]))
     anyio.run(_Far(lambda: OverlayBackend(store), base).serve)
