@@ -560,8 +560,8 @@ SIGNATURES = (
     ),
     signature(
         "onnection refused",
-        LED + r"(?:(?:dial error|failed to connect to) .{0,160}?)?(?:dial tcp )?\[?(?P<host>[\w.:-]{1,60}?)\]?:(?P<por"
-        r"t>\d{2,5})(?:: connect)?: "
+        LED + r"(?:(?:dial error|failed to connect to) .{0,160}?)?(?:dial tcp )?(?<![\w.:-])"
+        r"\[?(?P<host>[\w.:-]{1,60}?)\]?:(?P<port>\d{2,5})(?:: connect)?: "
         r"connection refused",
         _at,
         (

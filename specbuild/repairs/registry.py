@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 from specbuild.failures import Failure
 from specbuild.repairs import (
@@ -76,7 +77,7 @@ def _texts(failure: Failure) -> Iterator[str]:
         if isinstance(value, str):
             yield value
         elif isinstance(value, tuple):
-            yield from map(str, value)
+            yield from (str(one) for one in cast("tuple[object, ...]", value))
 
 
 def _admitted(repair: Repair, case: Case) -> bool:
