@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import anyio
 import pytest
@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from specbuild.breadth import Breadth
 from specbuild.events import CandidateEnded, FailureSeen
+from specbuild.failures import Failure
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.speculate import RaceResult, race
 from specbuild.testing.clock import VirtualLoop
 from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
 from specbuild.testing.mending import ScriptMender
-from specbuild.tree import EdgeState, Entry, RecipeState
+from specbuild.tree import Edge, EdgeState, Entry, RecipeState
 
 BASE = BaseRef(name="debian:test", digest="sha256:0")
 FIXES = "/fixed/"
@@ -357,3 +358,51 @@ def test_speculation_finds_a_winner_exactly_where_the_sequential_run_does(
     slow = Raced(entries, World(world, tells=tells), slots=1, sequential=True, ahead=False)
     assert (fast.winner is None) == (slow.winner is None)
     assert fast.winner is None or fast.result.seconds <= slow.result.seconds + 1e-6
+
+
+class SlowMender(ScriptMender):
+    """Seeks repairs for ever, as one does that waits for a mirror."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeking = 0
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> list[Entry]:
+        del edge, broken, failures, foreseen
+        self.seeking += 1
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.seeking -= 1
+        return []
+
+
+@pytest.mark.parametrize("how", ["limit", "cancelled"])
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_race_ends_in_time_while_repairs_are_being_sought(how: str, ahead: bool) -> None:
+    backend, recorder, mender = FakeBackend(World({"build": ("gcc",)})), Recorder(), SlowMender()
+    results: list[RaceResult] = []
+
+    async def main() -> float:
+        with anyio.move_on_after(30 if how == "cancelled" else 1000):
+            results.append(
+                await race(
+                    [entry("a", recipe("build"))],
+                    backend,
+                    ScriptWorkshop(backend),
+                    slots=2,
+                    reporter=recorder,
+                    mender=mender,
+                    ahead=ahead,
+                    time_limit=30 if how == "limit" else None,
+                    clock=anyio.current_time,
+                )
+            )
+        return anyio.current_time()
+
+    assert anyio.run(main, backend_options={"loop_factory": VirtualLoop}) == pytest.approx(30)
+    assert [(result.winner, result.timed_out) for result in results] == ([(None, True)] if how == "limit" else [])
+    assert mender.seeking == 0
+    assert backend.active == set()
