@@ -40,6 +40,9 @@ _NAMES = {"memory": "memory", "pids": "processes", "cpu": "cpu"}
 _PROBE = "probe"
 """The session of a group that `detect` makes."""
 
+MOST_WEIGHT = 10_000
+"""The largest `cpu.weight`."""
+
 _GONE_WITHIN = 5.0
 """Seconds after which a group that is still busy is reported instead of waited for."""
 
@@ -78,6 +81,7 @@ class Group:
         self.name = name
         self._places = dict(places)
         self._limits = limits
+        self._hastened = False
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -116,12 +120,19 @@ class Group:
         return None
 
     def set_cpu_weight(self, weight: int) -> None:
-        """Change the share of a busy CPU, 1 to 10,000 with 100 as the default. Raises SandboxError."""
+        """Change the share of a busy CPU: 1 to 10,000, 100 by default; not once hastened. Raises SandboxError."""
+        place = self._places.get("cpu")
+        if place and not self._hastened:
+            _set(*_share(place, weight))
+
+    def hasten(self) -> None:
+        """Give it the largest share of a busy CPU for good, because it is to end: dying takes time on a CPU as well.
+
+        With the least share beside Sandboxes that keep all cores busy, killed processes were there for 20 seconds more.
+        """
+        self._hastened = True
         if place := self._places.get("cpu"):
-            if place.version == 2:
-                _set(place.path / "cpu.weight", weight)
-            else:
-                _set(place.path / "cpu.shares", cpu_shares(weight))
+            _try_set(*_share(place, MOST_WEIGHT))
 
     def freeze(self) -> None:
         """Stop all processes where they are. Raises SandboxError where that cannot be done."""
@@ -138,6 +149,7 @@ class Group:
     def kill(self) -> None:
         """SIGKILL every process in it, new ones too, and return when none is left or they are past killing."""
         deadline = time.monotonic() + _GONE_WITHIN
+        self.hasten()
         core, freezer = self._places.get(CORE), self._places.get("freezer")
         while members := self.pids():
             if not (core and _try_set(core.path / "cgroup.kill", 1)):  # since Linux 5.14
@@ -378,6 +390,13 @@ def _set(file: Path, value: object) -> None:
         file.write_text(str(value))
     except OSError as error:
         raise SandboxError(f"{value} could not be written to {file}: {error.strerror or error}") from error
+
+
+def _share(place: Place, weight: int) -> tuple[Path, int]:
+    """The file that says how large the share of a busy CPU is, and what to write into it."""
+    if place.version == 2:
+        return place.path / "cpu.weight", weight
+    return place.path / "cpu.shares", cpu_shares(weight)
 
 
 def _try_set(file: Path, value: object) -> bool:

@@ -198,6 +198,16 @@ def test_the_weight_of_a_group_can_be_changed(controller: Controller, groups: li
     assert (read, changed) in [({"512"}, {"2048"}), ({"50"}, {"200"})]
 
 
+def test_a_group_that_is_to_end_has_the_largest_weight_whatever_is_asked_for_later(
+    controller: Controller, groups: list[Group]
+) -> None:
+    group = make(controller, groups, "dying", Limits(cpu_weight=1))
+    group.hasten()
+    group.set_cpu_weight(1)
+    files = [file for folder in group.folders for file in (folder / "cpu.shares", folder / "cpu.weight")]
+    assert {file.read_text().strip() for file in files if file.exists()} in [{"102400"}, {"10000"}]
+
+
 def test_a_user_without_a_group_of_their_own_is_told_why() -> None:
     script = (
         "import os, sys; sys.path.insert(0, sys.argv[1]); from specbuild.sandbox.limits import Limits, detect\n"

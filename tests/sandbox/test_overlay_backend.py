@@ -223,6 +223,57 @@ async def test_a_helper_that_is_killed_is_our_failure(tmp_path: Path, tiny: Path
     await until(lambda: not processes(marker))
 
 
+async def test_a_session_ends_with_no_descriptor_of_helpers_that_were_killed(tmp_path: Path, tiny: Path) -> None:
+    def descriptors() -> set[str]:
+        links = [os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir()]
+        return {link for link in links if "socket:" in link or "user:" in link}
+
+    before = descriptors()
+    async with OverlayBackend(tmp_path) as backend:
+        base = await started(backend, tiny)
+        for _ in range(2):
+            async with backend.fork(base) as box:
+                await out(box, "true")
+            helper = next(iter(backend._machines.values())).helper  # pyright: ignore[reportPrivateUsage]
+            os.kill(helper.pid, signal.SIGKILL)
+            while helper.alive:  # noqa: ASYNC110 - what is waited for lies outside of this process
+                await anyio.sleep(0.005)
+        assert await seen(backend, base, "echo again") == "again"
+    assert descriptors() == before
+
+
+async def test_what_has_the_least_of_the_cpu_dies_soon_beside_what_keeps_it_busy(tmp_path: Path, tiny: Path) -> None:
+    """Without more of it, killed processes were there for longer than anything waits for them."""
+    busy = "n=0; while [ $n -lt $1 ]; do (while :; do :; done) & n=$((n+1)); done; echo up; wait"
+    cores = len(os.sched_getaffinity(0))
+    async with OverlayBackend(tmp_path) as backend:
+        base = await started(backend, tiny)
+        async with anyio.create_task_group() as leader:
+            begun = anyio.Event()
+
+            async def lead() -> None:
+                async with backend.fork(base, limits=Limits(cpu_weight=10_000)) as box:
+                    await box.run(shell(busy, str(3 * cores), timeout=None), on_line=lambda _: begun.set())
+
+            leader.start_soon(lead)
+            await begun.wait()
+            async with backend.fork(base, limits=Limits(cpu_weight=100)) as box:
+                with anyio.CancelScope() as loser:
+                    async with anyio.create_task_group() as both:
+                        up = anyio.Event()
+
+                        async def starve() -> None:
+                            await up.wait()
+                            await box.set_cpu_weight(1)
+                            loser.cancel()
+
+                        both.start_soon(starve)
+                        await box.run(shell(busy, str(8 * cores), timeout=None), on_line=lambda _: up.set())
+                assert loser.cancelled_caught
+                assert await out(box, "echo usable") == "usable"
+            leader.cancel_scope.cancel()
+
+
 async def test_a_store_of_another_owner_is_refused(tmp_path: Path) -> None:
     async with OverlayBackend(tmp_path):
         pass

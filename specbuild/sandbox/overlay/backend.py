@@ -36,6 +36,8 @@ class OverlayBackend:
         self.ids = idmap.choose(unprivileged=self.unprivileged)
         self._store = Store(self.root, owner=None if self.unprivileged else self.ids.root)
         self._machines: dict[Realm, Machine] = {}
+        self._lost: list[Machine] = []
+        """Those whose helper was killed: Sandboxes may still refer to them."""
         self._lock = anyio.Lock()
         self._controller: Controller | None = None
 
@@ -68,10 +70,11 @@ class OverlayBackend:
             try:
                 await self._settle()
             finally:
-                for machine in self._machines.values():
+                for machine in (*self._lost, *self._machines.values()):
                     if machine.userns is not None:
                         os.close(machine.userns)
                     await machine.helper.close()
+                self._lost.clear()
                 self._machines.clear()
                 await anyio.to_thread.run_sync(self._store.close)
 
@@ -85,7 +88,9 @@ class OverlayBackend:
     async def _machine(self, realm: Realm) -> Machine:
         """The helper of a realm, started when it is first needed, and again when it has been killed."""
         async with self._lock:
-            if realm not in self._machines or not self._machines[realm].helper.alive:
+            if realm in self._machines and not self._machines[realm].helper.alive:
+                self._lost.append(self._machines.pop(realm))
+            if realm not in self._machines:
                 self._machines[realm] = await self._start_machine(realm)
                 self._store.describe(self._about())
         return self._machines[realm]
@@ -99,7 +104,11 @@ class OverlayBackend:
         complaints = self.root / "logs" / f"{self._store.session}.{realm}"
         helper = await HelperClient.start(folder, ids, program, complaints)
         mapped = ids is not None and ids.direct
-        userns = os.open(f"/proc/{helper.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC) if mapped else None
+        try:
+            userns = os.open(f"/proc/{helper.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC) if mapped else None
+        except OSError as error:  # it has been killed already
+            await helper.close()
+            raise helper.died() from error
         owner = self.ids.root if mapped else None
         return Machine(
             self._store, realm, helper, self._controller, seccomp.program(), folder=folder, userns=userns, owner=owner

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,10 @@ class WorkError(Exception):
 class Call:
     """One request that is being worked on."""
 
-    def __init__(self, helper: HelperClient, sock: socket.socket) -> None:
+    def __init__(self, helper: HelperClient, sock: socket.socket, hasten: Callable[[], None]) -> None:
         self._helper = helper
         self._sock = sock
+        self._hasten = hasten
         self._open = True
         self.last: wire.Message = {}
         """What was answered after `end`, if anything was."""
@@ -59,6 +60,7 @@ class Call:
     def kill(self) -> None:
         """Have everything killed that works on it; an answer still comes."""
         if self._open:
+            self._hasten()
             with contextlib.suppress(OSError):
                 wire.send(self._sock, {"op": "kill"})
 
@@ -166,8 +168,10 @@ class HelperClient:
             else:
                 return
 
-    async def call(self, message: wire.Message, fds: Sequence[int] = ()) -> Call:
-        """Send a request; its descriptors stay the caller's."""
+    async def call(
+        self, message: wire.Message, fds: Sequence[int] = (), hasten: Callable[[], None] = lambda: None
+    ) -> Call:
+        """Send a request; its descriptors stay the caller's. `hasten` is called before it is killed."""
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         try:
@@ -177,7 +181,7 @@ class HelperClient:
             raise
         finally:
             its.close()
-        return Call(self, ours)
+        return Call(self, ours, hasten)
 
     async def work(self, name: str, fds: Sequence[int] = (), **arguments: Any) -> Any:
         """Run a function of `workers`. Raises WorkError with what it raised. Cancelling kills it first."""

@@ -236,7 +236,7 @@ class OverlaySandbox:
                 "join": [own(os.open(file, os.O_WRONLY | os.O_CLOEXEC)) for file in group.join_files],
                 "rlimits": [] if group.join_files else [(what, *both) for what, both in rlimits(self._limits).items()],
             }
-            return await machine.helper.call(message, fds)
+            return await machine.helper.call(message, fds, group.hasten)
 
     async def _measure(self) -> int:
         """Bytes of the layer."""
