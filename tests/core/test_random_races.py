@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import anyio
 import pytest
@@ -17,16 +16,15 @@ from hypothesis import strategies as st
 
 from specbuild.breadth import Breadth
 from specbuild.errors import SandboxError
-from specbuild.execution import Execution, Foresight
-from specbuild.failures import Failure, MissingCommand
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
-from specbuild.sites import node_at, place_alike, work_at
 from specbuild.speculate import RaceResult, race
 from specbuild.testing.clock import VirtualLoop
 from specbuild.testing.cpu import Cpu
 from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
-from specbuild.testing.mending import ScriptMender, ScriptReader
-from specbuild.tree import Edge, EdgeState, Entry, RecipeState, Work
+from specbuild.testing.mending import ScriptMender
+from specbuild.testing.promises import check_promises
+from specbuild.testing.seer import Seer
+from specbuild.tree import Entry
 
 EXAMPLES = int(os.environ.get("SPECBUILD_EXAMPLES", "200"))
 FIXED = "/fixed/"
@@ -71,47 +69,6 @@ class World:
         return Behaviour(doing.seconds, exit_code=failed, says=((doing.tells * doing.seconds, f"FAIL {told}"),))
 
 
-class Seer:
-    """A mender that takes its time, and foresees what it is told to, rightly or wrongly."""
-
-    def __init__(self, foreseen: Sequence[tuple[str, str, float]], latency: float, rivals: int) -> None:
-        """`foreseen` are commands, what they will want for, and with which probability."""
-        self._mender = ScriptMender(rivals=dict.fromkeys(("gcc", "make", "pq", "ghost"), rivals), most=3)
-        self._foreseen = foreseen
-        self._latency = latency
-
-    def reader(self) -> ScriptReader:
-        return self._mender.reader()
-
-    async def mend(
-        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
-    ) -> list[Entry]:
-        await anyio.sleep(self._latency)
-        return await self._mender.mend(edge, broken, failures, foreseen=foreseen)
-
-    async def foresee(self, entry: Entry) -> Foresight:
-        await anyio.sleep(self._latency)
-        steps = [*entry.recipe.steps, entry.recipe.check.step]
-        for command, name, probability in self._foreseen:
-            place = next((n for n, step in enumerate(steps) if step.run == command), None)
-            if place is not None:
-                made = await self._repaired(entry, place, [MissingCommand(command=name, evidence="")])
-                return Foresight(made, entry.prior * (1 - probability))
-        return Foresight()
-
-    async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
-        place = place_alike(entry.recipe, work)
-        made = [] if place is None else await self._repaired(entry, place, failures)
-        return Foresight(made, entry.prior * 0.2) if made else Foresight()
-
-    def observe(self, done: Execution) -> None:
-        self._mender.observe(done)
-
-    async def _repaired(self, entry: Entry, place: int, failures: Sequence[Failure]) -> list[Entry]:
-        edge = Edge(node_at(entry.recipe, place), None, work_at(entry.recipe, place))
-        return await self._mender.mend(edge, [entry], failures, foreseen=True)
-
-
 @dataclass(frozen=True)
 class Case:
     """A race to be run."""
@@ -132,6 +89,7 @@ class Case:
         limit: float | None = None,
     ) -> tuple[RaceResult, FakeBackend]:
         backend = FakeBackend(self.world, cpu=Cpu(cores))
+        rivals: dict[str, int] = dict.fromkeys((*NAMES, "ghost"), self.rivals)
 
         async def main() -> RaceResult:
             return await race(
@@ -140,7 +98,7 @@ class Case:
                 ScriptWorkshop(backend),
                 slots=slots,
                 reporter=Recorder(),
-                mender=Seer(self.foreseen, self.latency, self.rivals),
+                mender=Seer(ScriptMender(rivals=rivals, most=3), self.foreseen, self.latency),
                 breadth=breadth,
                 ahead=ahead,
                 time_limit=limit,
@@ -219,37 +177,9 @@ def test_whatever_happens_the_race_keeps_its_promises(
         return
     assert backend.open == 0
     assert backend.active == set(), "nothing is left behind"
-    no_work_is_done_twice(result)
-    verified = [done for done in result.executions if done.verdict is not None and done.verdict.ok]
-    tree = result.tree
-    if result.winner is not None:
-        assert all(tree.edge(key).state is EdgeState.DONE for key in tree.path(result.winner.id))
-        first = min(done.end for done in verified)
-        assert all(done.end == first for done in verified), "the first leaf that verifies ends the race"
-        assert any(result.winner.id in done.candidates for done in verified)
-    else:
-        assert not verified, "no verified leaf is passed over"
-        assert not tree.has_hope
-        assert result.timed_out or all(ended_for_a_reason(result, entry) for entry in tree.entries())
-
-
-def no_work_is_done_twice(result: RaceResult) -> None:
-    by_key: dict[str, list[Execution]] = {}
-    for done in result.executions:
-        assert done.candidates, "nothing runs without a live recipe"
-        by_key.setdefault(done.key, []).append(done)
-    for runs in by_key.values():
-        whole = [one for one in runs if one.outcome != "cancelled" and not one.error]
-        assert len(whole) <= 1
-        assert all(first.end <= second.start for first, second in pairwise(runs)), "not twice at once"
-
-
-def ended_for_a_reason(result: RaceResult, entry: Entry) -> bool:
-    """Whether a Recipe failed at a step of its own, or repairs what did not fail."""
-    tree = result.tree
-    if tree.state(entry.id) is RecipeState.FAILED:
-        return any(tree.edge(key).state is EdgeState.FAILED for key in tree.path(entry.id))
-    return entry.against is not None and tree.edge(entry.against).state is EdgeState.DONE
+    check_promises(result)
+    verified = [done.end for done in result.executions if done.verdict is not None and done.verdict.ok]
+    assert len(set(verified)) <= 1, "the first leaf that verifies ends the race"
 
 
 @settings(deadline=None, max_examples=EXAMPLES)

@@ -1,0 +1,67 @@
+"""What every race promises, whatever happens in it: checks of a result, for tests on fakes and on real sandboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from specbuild.events import CandidateEnded, Event, StepEnded, StepStarted
+from specbuild.execution import Execution
+from specbuild.speculate import RaceResult
+from specbuild.tree import EdgeState, Entry, RecipeState
+
+
+def check_promises(result: RaceResult) -> None:
+    """Assert what holds at the end of every race that has not raised."""
+    check_no_work_is_done_twice(result.executions)
+    verified = [done for done in result.executions if done.verdict is not None and done.verdict.ok]
+    tree = result.tree
+    if result.winner is not None:
+        assert all(tree.edge(key).state is EdgeState.DONE for key in tree.path(result.winner.id))
+        first = min(verified, key=lambda done: done.end)
+        assert result.winner.id in first.candidates, "the first leaf that verifies ends the race"
+    else:
+        assert not verified, "no verified leaf is passed over"
+        assert result.timed_out or all(ended_for_a_reason(result, entry) for entry in tree.entries())
+    assert not tree.has_hope
+    assert not tree.running()
+    assert set(result.ends) == {entry.id for entry in tree.entries()}
+
+
+def check_no_work_is_done_twice(executions: Iterable[Execution]) -> None:
+    """Assert that every edge ran for somebody, once at a time, and came to an end of its own once at most."""
+    by_key: dict[str, list[Execution]] = {}
+    for done in executions:
+        assert done.candidates, "nothing runs without a live recipe"
+        by_key.setdefault(done.key, []).append(done)
+    for runs in by_key.values():
+        whole = [one for one in runs if one.outcome != "cancelled" and not one.error]
+        assert len(whole) <= 1, whole
+        assert all(first.end <= second.start for first, second in pairwise(runs)), "not twice at once"
+
+
+def ended_for_a_reason(result: RaceResult, entry: Entry) -> bool:
+    """Whether a Recipe failed at a step of its own, or repairs what did not fail."""
+    tree = result.tree
+    if tree.state(entry.id) is RecipeState.FAILED:
+        return any(tree.edge(key).state is EdgeState.FAILED for key in tree.path(entry.id))
+    return entry.against is not None and tree.edge(entry.against).state is EdgeState.DONE
+
+
+def check_story(events: Iterable[Event], result: RaceResult) -> None:
+    """Assert that the events tell of every execution's start and end, and of each Recipe's end once."""
+    running: set[str] = set()
+    ends: list[str] = []
+    for event in events:
+        match event:
+            case StepStarted(node=node):
+                assert node not in running
+                running.add(node)
+            case StepEnded(node=node):
+                running.remove(node)
+            case CandidateEnded(candidate=candidate):
+                ends.append(candidate)
+            case _:
+                pass
+    assert not running
+    assert sorted(ends) == sorted(result.ends)
