@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from specbuild.chronicle import Chronicle
 from specbuild.execution import FORK_FROM, Execution, Foresight, Mends, Outcome, explain
-from specbuild.failures import Failure, Weight
+from specbuild.failures import Failure, HollowPass, Weight
 from specbuild.recipe import Check
 from specbuild.tree import Edge, EdgeState, Entry, RecipeState, Tree
 from specbuild.watch import Watch
@@ -123,7 +123,7 @@ class Hedging:
     def fail(self, edge: Edge, done: Execution) -> None:
         """End the Recipes that need the edge; their repairs take their place, those that were forked ahead at once."""
         watch = self._watches.get(edge.key)
-        causes = watch.causes if watch else ()
+        causes = _believed(watch.causes, done) if watch else ()
         broken = self._end(edge, done, causes)
         for entry in self._tree.hedges(edge.key):
             self._tree.believe(entry.id, entry.prior)
@@ -182,14 +182,17 @@ class Hedging:
         ):
             return
         watch.doomed = f"{failed} of {collected} tests had failed, so that the ratio could not be reached any more"
-        if watch.causes:
+        if any(not isinstance(failure, HollowPass) for failure in watch.causes):
             self._expect_failure(edge, DOOMED)
 
     def _expect_failure(self, edge: Edge, sure: float) -> None:
         """Lower the odds of the Recipes that need a running edge, and seek their repairs."""
         for entry in self._needed_by(edge):
             self._tree.believe(entry.id, entry.prior * (1 - sure))
-        self._mend_soon(edge, self._needed_by(edge), self._watches[edge.key].causes, sure)
+        causes = self._watches[edge.key].causes
+        if isinstance(edge.work, Check):
+            causes = tuple(failure for failure in causes if not isinstance(failure, HollowPass))
+        self._mend_soon(edge, self._needed_by(edge), causes, sure)
 
     async def _foresee(self, mender: Mends, entries: list[Entry]) -> None:
         """Let what is foreseen of Recipes change their odds, and add their repairs, best Recipe first."""
@@ -236,3 +239,15 @@ class Hedging:
 
     def _needed_by(self, edge: Edge) -> list[Entry]:
         return self._tree.passing(edge.key)
+
+
+def _believed(causes: tuple[Failure, ...], done: Execution) -> tuple[Failure, ...]:
+    """What output tells, unless the report says otherwise: where tests have failed, it is not that there were none.
+
+    What is run in the place of a suite that is empty must never be run in the place of one that fails.
+    """
+    verdict = done.verdict
+    ran = verdict.passed + verdict.failed + verdict.errors if verdict else 0
+    if not (ran or done.ended_early):  # it is ended early when too many tests have failed
+        return causes
+    return tuple(failure for failure in causes if not isinstance(failure, HollowPass))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import anyio
 import pytest
@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from specbuild.breadth import Breadth
 from specbuild.events import CandidateEnded, FailureSeen
-from specbuild.failures import Failure
+from specbuild.failures import Failure, HollowPass
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.speculate import RaceResult, race
 from specbuild.testing.clock import VirtualLoop
 from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
-from specbuild.testing.mending import ScriptMender
+from specbuild.testing.mending import ScriptMender, ScriptReader
 from specbuild.tree import Edge, EdgeState, Entry, RecipeState
 
 BASE = BaseRef(name="debian:test", digest="sha256:0")
@@ -406,3 +406,54 @@ def test_a_race_ends_in_time_while_repairs_are_being_sought(how: str, ahead: boo
     assert [(result.winner, result.timed_out) for result in results] == ([(None, True)] if how == "limit" else [])
     assert mender.seeking == 0
     assert backend.active == set()
+
+
+class HollowMender(ScriptMender):
+    """Takes `HOLLOW` for a suite without tests, and keeps what it is to repair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Failure] = []
+
+    class _Reader(ScriptReader):
+        def feed(self, line: str) -> Iterable[Failure]:
+            return [HollowPass(what="collected 0 items")] if line == "HOLLOW" else super().feed(line)
+
+    def reader(self) -> ScriptReader:
+        return self._Reader()
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> list[Entry]:
+        self.asked += failures
+        return await super().mend(edge, broken, failures, foreseen=foreseen)
+
+
+@pytest.mark.parametrize("tally", [False, True])
+def test_a_suite_that_fails_is_not_taken_for_an_empty_one_whatever_it_prints(tally: bool) -> None:
+    mark = recipe("build").check.mark
+
+    def world(command: str, files: Files) -> Behaviour:
+        del files
+        if command == "check":
+            says = ((1.0, "HOLLOW"), (2.0, "FAIL x"), *(((3.0, f"specbuild-tally {mark} 0 40 40"),) if tally else ()))
+            return Behaviour(seconds=5, exit_code=1, says=says)
+        return Behaviour(seconds=1.0)
+
+    mender = HollowMender()
+    backend = FakeBackend(world)
+
+    async def main() -> RaceResult:
+        return await race(
+            [entry("a", recipe("build"))],
+            backend,
+            ScriptWorkshop(backend),
+            slots=2,
+            reporter=Recorder(),
+            mender=mender,
+            clock=anyio.current_time,
+        )
+
+    assert anyio.run(main, backend_options={"loop_factory": VirtualLoop}).winner is None
+    assert mender.asked
+    assert not [failure for failure in mender.asked if isinstance(failure, HollowPass)]
