@@ -68,7 +68,7 @@ class Learned:
         try:
             self.outcomes = Outcomes(self._settings.cache_dir / FOLDER) if self._settings.learn else None
         except StoreError as error:
-            self._notify(f"nothing is learned from this build: {error.message}")
+            self._notify(f"nothing is learned from this build: {error.message}; {error.hint}")
         await self._index.__aenter__()
         return self
 

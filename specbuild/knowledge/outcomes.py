@@ -110,7 +110,8 @@ class Outcomes:
         """The posterior of the repair's success for that failure."""
         query = "SELECT worked, failed FROM repairs WHERE failure = ? AND repair = ?"
         row = next(iter(self._read(query, (failure, repair))), (0, 0))
-        return (prior or Beta()).given(int(row[0]), int(row[1]))
+        with self._told():
+            return (prior or Beta()).given(int(row[0]), int(row[1]))
 
     def seconds(self, kind: str, prior: LogNormal) -> LogNormal:
         """The posterior of the duration of steps of that kind."""
@@ -123,7 +124,8 @@ class Outcomes:
     def usual_seconds(self, kind: str) -> float | None:
         """The median of the seconds that steps of that kind took, as a log-normal has it; None if none was recorded."""
         row = next(iter(self._read("SELECT count, log_sum FROM steps WHERE kind = ?", (kind,))), None)
-        return math.exp(float(row[1]) / int(row[0])) if row else None
+        with self._told():
+            return math.exp(float(row[1]) / int(row[0])) if row else None
 
     async def arecord_repair(self, failure: str, repair: str, *, worked: bool) -> None:
         """`record_repair` in a worker thread."""
@@ -159,7 +161,7 @@ class Outcomes:
     def _told(self) -> Generator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, TypeError, ArithmeticError) as error:  # the last of what nobody of us wrote
             raise StoreError(
                 f"what earlier builds taught cannot be kept in {self._path}: {error}",
                 hint="see that the disk is not full; a damaged file can be removed, with what it taught",

@@ -72,6 +72,20 @@ def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
         Outcomes(tmp_path)
 
 
+@pytest.mark.parametrize("steps", ["log_sum = 'long'", "count = 0", "log_sum = 1e300"])
+@pytest.mark.parametrize("worked", ["'many'", "x'00ff'"])
+def test_values_that_nobody_of_us_wrote_are_told(worked: str, steps: str, tmp_path: Path) -> None:
+    with Outcomes(tmp_path) as outcomes:
+        outcomes.record_all([("f", "r", True)], [("k", 2.0)])
+    with closing(sqlite3.connect(tmp_path / NAME)) as db:
+        db.executescript(f"UPDATE repairs SET worked = {worked}; UPDATE steps SET {steps}")
+    with Outcomes(tmp_path) as outcomes:
+        with pytest.raises(StoreError, match="earlier builds"):
+            outcomes.success("f", "r")
+        with pytest.raises(StoreError, match="earlier builds"):
+            outcomes.usual_seconds("k")
+
+
 def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     writers = [writer(tmp_path, name, 50) for name in ("repair 0", "repair 1", "repair 2", "shared", "shared")]
     for process in writers:
