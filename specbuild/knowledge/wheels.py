@@ -211,7 +211,7 @@ def _loaded(text: str) -> list[IndexFile] | None:
     try:
         kept = json.loads(text)
         return [_file(*row) for row in kept["files"]] if kept["form"] == _FORM else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -22,6 +22,10 @@ SDIST_SUFFIXES = (".tar.gz", ".zip", ".tar.bz2", ".tgz", ".tar.xz", ".tar")
 """Names of source distributions, best first; `.tar.gz` alone is allowed since PEP 625."""
 
 
+_LONGEST_NAME = 240
+"""Characters: file systems take 255 bytes, and `.metadata` comes behind."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexFile:
     """One distribution on an index."""
@@ -54,13 +58,18 @@ class IndexFile:
 
 
 def parse_page(body: bytes, content_type: str, url: str) -> list[IndexFile]:
-    """The files on an index's page. Raises what bad data raises: ValueError, KeyError, TypeError, AttributeError."""
+    """The files on an index's page. Raises what bad data raises: ValueError, KeyError, TypeError, AttributeError.
+
+    Names that are no file's, as those that lead to another folder, are left out: files are kept by them.
+    """
     if "json" in content_type:
-        return list(_json_files(json.loads(body), url))
-    parser = _Links(url)
-    parser.feed(body.decode("utf-8", "replace"))
-    parser.close()
-    return parser.files
+        found = list(_json_files(json.loads(body), url))
+    else:
+        parser = _Links(url)
+        parser.feed(body.decode("utf-8", "replace"))
+        parser.close()
+        found = parser.files
+    return [file for file in found if _is_file_name(file.name)]
 
 
 def files_in(folder: Path) -> list[IndexFile]:
@@ -83,6 +92,10 @@ def version_key(version: str) -> tuple[bool, Version | str]:
 def same_version(one: str, other: str) -> bool:
     """Whether two spellings mean the same version."""
     return version_key(one) == version_key(other)
+
+
+def _is_file_name(name: str) -> bool:
+    return name.isprintable() and len(name) <= _LONGEST_NAME and not name.startswith(".") and "/" not in name
 
 
 def _version_in(stem: str, project: str) -> str | None:

@@ -81,10 +81,10 @@ async def verify(
 
 def telling(check: Check) -> Step:
     """The check's Step, with pytest telling of failures as they happen: they are worth acting on before the end."""
-    step = check.whole
     if check.runner != "pytest":
-        return step
-    return step.model_copy(update={"run": _telling(step.run, check.mark)})
+        return check.whole
+    told = check.step.model_copy(update={"run": _telling(check.step.run, check.mark)})
+    return check.model_copy(update={"step": told}).whole
 
 
 def _telling(run: str, mark: str) -> str:

@@ -7,8 +7,10 @@ import os
 import socket
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
+import pytest
 
 from specbuild.http import Network
 from specbuild.knowledge.releases import releases_of
@@ -146,11 +148,12 @@ async def test_other_indexes_have_other_answers(tmp_path: Path) -> None:
                 assert len(await index.releases("demo")) == count
 
 
-async def test_a_damaged_cache_is_read_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["", "{", "[]", "[" * 100_000, '{"form": 1, "files": [{}]}'])
+async def test_a_damaged_cache_is_read_anew(damage: str, tmp_path: Path) -> None:
     with serve({"/simple/demo/": [DEMO]}) as server:
         async with PackageIndex(tmp_path, settings=settings(server)) as index:
             await index.releases("demo")
-        kept_of(tmp_path, "demo").write_text("{")
+        kept_of(tmp_path, "demo").write_text(damage)
         async with PackageIndex(tmp_path, settings=settings(server)) as index:
             assert len(await index.releases("demo")) == 2
 
@@ -189,6 +192,19 @@ async def test_answers_of_the_future_are_as_good_as_new(tmp_path: Path) -> None:
         async with PackageIndex(tmp_path, settings=settings(server)) as index:
             await index.releases("demo")
         assert server.asked("/simple/demo/") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["demo-1/../../x.tar.gz", "/x/demo-1.tar.gz", ".demo-1.tar.gz", "demo-1\0.tar.gz", "d" * 300]
+)
+@pytest.mark.parametrize("form", ["json", "html"])
+def test_names_that_are_no_file_s_are_left_out(name: str, form: str) -> None:
+    good = "demo-1.0.tar.gz"
+    if form == "json":
+        body = json.dumps({"files": [{"filename": one, "url": "x"} for one in (name, good)]}).encode()
+    else:
+        body = f'<a href="{quote(name, safe="")}">x</a><a href="{good}">x</a>'.encode()
+    assert [file.name for file in parse_page(body, f"text/{form}", "http://x/")] == [good]
 
 
 def test_pages_in_html_tell_of_interpreters_and_metadata() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-from specbuild.failures import Failure, PermissionRefused, SettingNeeded
+from specbuild.failures import Failure, PermissionRefused, PrivilegeNeeded, SettingNeeded
 from specbuild.knowledge.query import Knowledge
 from specbuild.recipe import Level, StepKind
 from specbuild.repairs import Case, Repair, registry, repairs_for
@@ -246,6 +246,18 @@ def test_output_gives_no_options(name: str, debian: Knowledge) -> None:
 def test_a_variable_that_steers_tools_is_not_set_because_output_asks_for_it(variable: str, debian: Knowledge) -> None:
     for case in cases(debian):
         assert repairs_for(SettingNeeded(variable=variable), case) == ()
+
+
+def test_an_ordinary_user_s_tests_are_told_of_beside_services(debian: Knowledge) -> None:
+    case = cases(debian)[0]
+    check = case.recipe.check.model_copy(update={"services": (("redis", "redis-server --port 1 '&'"),)})
+    case = replace(case, recipe=case.recipe.model_copy(update={"check": check}))
+    (repair,) = repairs_for(PrivilegeNeeded(user="ordinary"), case)
+    run = telling(apply(repair.edits, case.recipe, case.index).recipe.check).run
+    script = shlex.split(run.rpartition("\n" + "setpriv ")[2])[-1]
+    assert "specbuild-tally" in script
+    for text in (run, script):
+        subprocess.run(["/bin/sh", "-n", "-c", text], check=True)
 
 
 def test_only_what_lies_in_the_tree_is_made_executable(debian: Knowledge) -> None:
