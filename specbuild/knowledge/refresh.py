@@ -75,12 +75,11 @@ class Refresher:
         Raises DownloadError or TransientError if there is none and none can be made, StoreError for the disk.
         """
         target = index_path(self._folder, release, self._architecture)
-        if self._fresh(target):
-            return target
         with on_disk(self._folder):
-            async with self._lock(target):
-                if not self._fresh(target):  # another process may have made it meanwhile
-                    await self._renew(release, target)
+            if not self._fresh(target):
+                async with self._lock(target):
+                    if not self._fresh(target):  # another process may have made it meanwhile
+                        await self._renew(release, target)
         return target
 
     def _fresh(self, target: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from specbuild.errors import ConfigError, DownloadError, IntegrityError, OversizeError
+from specbuild.errors import ConfigError, DownloadError, IntegrityError, OversizeError, StoreError
 from specbuild.knowledge.kinds import PathKind
 from specbuild.knowledge.query import Knowledge
 from specbuild.knowledge.refresh import Refresher, mirror_address
@@ -112,6 +112,12 @@ async def test_a_damaged_index_does_not_stand_in_for_one_that_cannot_be_made(con
     path.parent.mkdir()
     path.write_bytes(content)
     with serve({}) as server, pytest.raises(DownloadError, match="404"):
+        await refresher(tmp_path, server.url).refresh(R)
+
+
+async def test_a_folder_that_cannot_be_one_is_told_of(tmp_path: Path) -> None:
+    Knowledge(tmp_path, architecture="amd64").index(R).parent.write_text("no folder")
+    with serve(routes()) as server, pytest.raises(StoreError, match="cannot be made"):
         await refresher(tmp_path, server.url).refresh(R)
 
 
