@@ -15,7 +15,7 @@ from specbuild.failures import Failure, HollowPass
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.speculate import RaceResult, race
 from specbuild.testing.clock import VirtualLoop
-from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
+from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, Script, ScriptWorkshop
 from specbuild.testing.mending import ScriptMender, ScriptReader
 from specbuild.tree import Edge, EdgeState, Entry, RecipeState
 
@@ -61,7 +61,7 @@ class Raced:
     def __init__(
         self,
         entries: list[Entry],
-        world: World,
+        world: Script,
         *,
         slots: int = 4,
         ahead: bool = True,
@@ -123,20 +123,8 @@ def test_a_wrong_prediction_costs_only_its_own_branch() -> None:
             return Behaviour(seconds=10, says=((1.0, "FAIL gcc"),))
         return Behaviour(seconds=30 if command == "fix gcc" else 1)
 
-    backend, recorder = FakeBackend(world), Recorder()
-
-    async def main() -> RaceResult:
-        return await race(
-            [entry("a", recipe("build"))],
-            backend,
-            ScriptWorkshop(backend),
-            slots=2,
-            reporter=recorder,
-            mender=ScriptMender(),
-            clock=anyio.current_time,
-        )
-
-    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    raced = Raced([entry("a", recipe("build"))], world, slots=2, mender=ScriptMender())
+    result, backend = raced.result, raced.backend
     assert result.winner is not None
     assert result.winner.id == "a"
     assert result.seconds == pytest.approx(11.0)
@@ -212,20 +200,8 @@ def test_a_check_that_cannot_pass_any_more_is_ended_early_once_its_repair_is_und
             return Behaviour(seconds=100, exit_code=1, says=says)
         return Behaviour(seconds=1.0, writes={FIXES + "db": b""} if command == "fix db" else {})
 
-    backend, recorder = FakeBackend(world), Recorder()
-
-    async def main() -> RaceResult:
-        return await race(
-            [entry("a", recipe("build"))],
-            backend,
-            ScriptWorkshop(backend),
-            slots=2,
-            reporter=recorder,
-            mender=ScriptMender(),
-            clock=anyio.current_time,
-        )
-
-    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    raced = Raced([entry("a", recipe("build"))], world, slots=2, mender=ScriptMender())
+    result, backend = raced.result, raced.backend
     assert result.winner is not None
     assert result.winner.id == "a+fix db"
     assert result.seconds == pytest.approx(1 + 5 + 1 + 1), "neither at the first failure, nor after 100 seconds"
@@ -254,20 +230,8 @@ def test_a_tally_that_a_test_has_printed_does_not_end_a_check(line: str) -> None
             return Behaviour(seconds=100, says=((1.0, "FAIL db"), (2.0, line)))
         return Behaviour(seconds=1.0)
 
-    backend = FakeBackend(world)
-
-    async def main() -> RaceResult:
-        return await race(
-            [entry("a", recipe("build"))],
-            backend,
-            ScriptWorkshop(backend),
-            slots=2,
-            reporter=Recorder(),
-            mender=ScriptMender(),
-            clock=anyio.current_time,
-        )
-
-    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    raced = Raced([entry("a", recipe("build"))], world, slots=2, mender=ScriptMender())
+    result = raced.result
     assert result.winner is not None
     assert result.winner.id == "a"
     assert result.seconds == pytest.approx(101.0)
@@ -294,20 +258,8 @@ def test_trouble_of_the_network_is_tried_again_and_not_repaired() -> None:
         def reader(self) -> Reader:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
             return Reader()
 
-    backend = FakeBackend(world)
-
-    async def main() -> RaceResult:
-        return await race(
-            [entry("a", recipe("fetch"))],
-            backend,
-            ScriptWorkshop(backend),
-            slots=2,
-            reporter=Recorder(),
-            mender=Mender(),
-            clock=anyio.current_time,
-        )
-
-    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    raced = Raced([entry("a", recipe("fetch"))], world, slots=2, mender=Mender())
+    result, backend = raced.result, raced.backend
     assert result.winner is not None
     assert backend.ran == ["fetch", "fetch", "check"]
 
