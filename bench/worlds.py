@@ -304,7 +304,9 @@ class WorldMender:
         likely = [(site, fault.name) for site, fault, q in threats if q >= FORK_FROM]
         places = {commands(entry.recipe).index(site) for site, _ in likely}
         against = node_at(entry.recipe, places.pop()) if len(places) == 1 else None
-        return Foresight(list(self._mended(entry, likely, against)), entry.prior * kept)
+        told = [commands(entry.recipe).index(site) for site, _, q in threats if q >= TELLING]
+        until = node_at(entry.recipe, max(told)) if told else None
+        return Foresight(list(self._mended(entry, likely, against)), entry.prior * kept if told else None, until)
 
     async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
         """What a live candidate will run into, since such work has failed so in another branch."""
@@ -316,7 +318,7 @@ class WorldMender:
             return Foresight()
         site, key = commands(entry.recipe)[index], node_at(entry.recipe, index)
         entries = list(self._mended(entry, [(site, name) for name in new], key))
-        return Foresight(entries, entry.prior * (1 - SPREADS)) if entries else Foresight()
+        return Foresight(entries, entry.prior * (1 - SPREADS), key) if entries else Foresight()
 
     def observe(self, done: Execution) -> None:
         """Judge the repairs of the candidates that an execution was for."""

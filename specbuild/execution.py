@@ -34,6 +34,8 @@ class Foresight:
     """It with repairs, likeliest first."""
     odds: float | None = None
     """Its own probability of verification in the light of that; None if nothing is foreseen."""
+    until: str | None = None
+    """The edge whose success shows that nothing of it has come; None if none can."""
 
 
 class Mends(Protocol):

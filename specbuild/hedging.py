@@ -7,6 +7,7 @@ What has failed in one branch is foreseen in the others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 from anyio.abc import TaskGroup
@@ -32,6 +33,9 @@ TOLD_IN_CHECK = 0.3
 
 WARNED = 0.1
 """The same once its output has told of what seldom is a cause."""
+
+_UNSURE = "unsure:"
+"""With an edge, what speaks against a repair of it: that it may not be needed."""
 
 DOOMED = 0.97
 """The same for a Check once so many tests have failed that the rest cannot make up for them."""
@@ -67,6 +71,8 @@ class Hedging:
         self._given_up: dict[str, str] = {}
         """Running edges that are ended early, since they are sure to fail, and why."""
         self._seeking = 0
+        self._doubts: dict[str, dict[str, float]] = {}
+        """Recipe → what speaks against it (an edge that is to fail) → the share of its odds that this leaves."""
         self.ends: dict[str, str] = {}
         """Recipe → why it ended."""
 
@@ -126,7 +132,7 @@ class Hedging:
         causes = _believed(watch.causes, done) if watch else ()
         broken = self._end(edge, done, causes)
         for entry in self._tree.hedges(edge.key):
-            self._tree.believe(entry.id, entry.prior)
+            self._no_longer_doubt(entry, _UNSURE + edge.key)
         self._mend_soon(edge, broken, causes, 1.0)
         if self._mender is not None and self._ahead and causes:
             self._tasks.start_soon(self._spread, self._mender, edge, causes)
@@ -141,7 +147,7 @@ class Hedging:
         for entry in self._tree.hedges(edge.key):
             self._drop(entry)
         for entry in self._needed_by(edge):
-            self._tree.believe(entry.id, entry.prior)
+            self._no_longer_doubt(entry, edge.key)
 
     def _drop(self, entry: Entry) -> None:
         self._tree.cancel(entry.id)
@@ -188,11 +194,21 @@ class Hedging:
     def _expect_failure(self, edge: Edge, sure: float) -> None:
         """Lower the odds of the Recipes that need a running edge, and seek their repairs."""
         for entry in self._needed_by(edge):
-            self._tree.believe(entry.id, entry.prior * (1 - sure))
+            self._doubt(entry, edge.key, 1 - sure)
         causes = self._watches[edge.key].causes
         if isinstance(edge.work, Check):
             causes = tuple(failure for failure in causes if not isinstance(failure, HollowPass))
         self._mend_soon(edge, self._needed_by(edge), causes, sure)
+
+    def _doubt(self, entry: Entry, why: str, kept: float) -> None:
+        doubts = self._doubts.setdefault(entry.id, {})
+        doubts[why] = min(kept, doubts.get(why, 1.0))
+        self._tree.believe(entry.id, entry.prior * math.prod(doubts.values()))
+
+    def _no_longer_doubt(self, entry: Entry, why: str) -> None:
+        doubts = self._doubts.get(entry.id, {})
+        if doubts.pop(why, None) is not None:
+            self._tree.believe(entry.id, entry.prior * math.prod(doubts.values()))
 
     async def _foresee(self, mender: Mends, entries: list[Entry]) -> None:
         """Let what is foreseen of Recipes change their odds, and add their repairs, best Recipe first."""
@@ -207,8 +223,10 @@ class Hedging:
 
     def _heed(self, entry: Entry, foresight: Foresight) -> None:
         """Let what is foreseen of a Recipe change its odds, and add its repairs."""
-        if foresight.odds is not None and self._tree.state(entry.id) is RecipeState.LIVE:
-            self._tree.believe(entry.id, min(foresight.odds, self._tree.odds(entry.id)))
+        until = self._tree.edge(foresight.until) if foresight.until else None
+        passed = until is not None and until.state is EdgeState.DONE
+        if foresight.odds is not None and not passed and self._tree.state(entry.id) is RecipeState.LIVE:
+            self._doubt(entry, foresight.until or "", foresight.odds / entry.prior)
         for repaired in foresight.entries:
             self.add(repaired)
         self._wake()
@@ -224,7 +242,8 @@ class Hedging:
         try:
             for entry in await mender.mend(edge, broken, failures, foreseen=sure < 1):
                 if self.add(entry):
-                    self._tree.believe(entry.id, entry.prior * (sure if edge.state is EdgeState.RUNNING else 1))
+                    if edge.state is EdgeState.RUNNING:
+                        self._doubt(entry, _UNSURE + edge.key, sure)
                     self._give_up(edge)
         finally:
             self._seeking -= 1

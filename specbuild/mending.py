@@ -131,7 +131,10 @@ class Mender:
         # Where several places are at stake, the success of one does not make the repairs of the others idle.
         alone = len({site.index for site in likely}) == 1
         against = node_at(entry.recipe, likely[0].index) if alone else None
-        return Foresight(await self._mended(entry.id, likely, against=against, foreseen=True), entry.prior * kept)
+        told = [site.index for one, site in found if one.probability >= TELLING]
+        until = node_at(entry.recipe, max(told)) if told else None
+        entries = await self._mended(entry.id, likely, against=against, foreseen=True)
+        return Foresight(entries, entry.prior * kept if told else None, until)
 
     async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
         """What a live candidate will run into, since such work has failed so in another branch."""
@@ -141,8 +144,9 @@ class Mender:
         if place is None or not new:
             return Foresight()
         sites = [Site(place, failure) for failure in new]
-        entries = await self._mended(entry.id, sites, against=node_at(entry.recipe, place), foreseen=True)
-        return Foresight(entries, entry.prior * (1 - SPREADS)) if entries else Foresight()
+        node = node_at(entry.recipe, place)
+        entries = await self._mended(entry.id, sites, against=node, foreseen=True)
+        return Foresight(entries, entry.prior * (1 - SPREADS), node) if entries else Foresight()
 
     def advice(self, candidate: str, failure: Failure) -> tuple[str, ...]:
         """What would cure a failure of a candidate, in words, likeliest first, whether it was tried or not."""

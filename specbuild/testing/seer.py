@@ -41,14 +41,15 @@ class Seer:
             place = next((n for n, step in enumerate(steps) if step.run == command), None)
             if place is not None:
                 made = await self._repaired(entry, place, [MissingCommand(command=name, evidence="")])
-                return Foresight(made, entry.prior * (1 - probability))
+                return Foresight(made, entry.prior * (1 - probability), node_at(entry.recipe, place))
         return Foresight()
 
     async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
         """That the work most alike will fail so, too."""
         place = place_alike(entry.recipe, work)
         made = [] if place is None else await self._repaired(entry, place, failures)
-        return Foresight(made, entry.prior * 0.2) if made else Foresight()
+        until = None if place is None else node_at(entry.recipe, place)
+        return Foresight(made, entry.prior * 0.2, until) if made else Foresight()
 
     def observe(self, done: Execution) -> None:
         """Keep it."""

@@ -10,14 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specbuild.breadth import Breadth
+from specbuild.chronicle import Chronicle
 from specbuild.events import CandidateEnded, FailureSeen
+from specbuild.execution import Foresight
 from specbuild.failures import Failure, HollowPass
+from specbuild.hedging import Hedging
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
+from specbuild.sites import node_at
 from specbuild.speculate import RaceResult, race
 from specbuild.testing.clock import VirtualLoop
 from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, Script, ScriptWorkshop
 from specbuild.testing.mending import ScriptMender, ScriptReader
-from specbuild.tree import Edge, EdgeState, Entry, RecipeState
+from specbuild.tree import Edge, EdgeState, Entry, RecipeState, Tree
 
 BASE = BaseRef(name="debian:test", digest="sha256:0")
 FIXES = "/fixed/"
@@ -409,3 +413,40 @@ def test_a_suite_that_fails_is_not_taken_for_an_empty_one_whatever_it_prints(tal
     assert anyio.run(main, backend_options={"loop_factory": VirtualLoop}).winner is None
     assert mender.asked
     assert not [failure for failure in mender.asked if isinstance(failure, HollowPass)]
+
+
+class Doubting(ScriptMender):
+    """Foresees that `build` of the recipes named will fail."""
+
+    def __init__(self, *doubted: str) -> None:
+        super().__init__()
+        self._doubted = doubted
+
+    async def foresee(self, entry: Entry) -> Foresight:
+        if entry.id not in self._doubted:
+            return Foresight()
+        return Foresight((), entry.prior * 0.2, node_at(entry.recipe, len(entry.recipe.steps) - 1))
+
+
+async def test_what_is_foreseen_counts_until_the_step_that_it_concerns_has_passed() -> None:
+    tree, first = Tree(), entry("a", recipe("first", "second"), prior=0.5)
+    hedging = Hedging(
+        tree,
+        Chronicle(Recorder(), anyio.current_time, None),
+        Doubting("a"),
+        ahead=True,
+        min_pass_ratio=0.9,
+        wake=lambda: None,
+        end_early=lambda edge: None,
+    )
+    odds: list[float] = []
+    async with anyio.create_task_group() as tasks:
+        hedging.begin(tasks)
+        hedging.add(first)
+        hedging.look_ahead([first])
+        await anyio.wait_all_tasks_blocked()
+        for key in tree.path("a")[:3]:
+            odds.append(tree.odds("a"))
+            hedging.succeed(tree.start(key))
+    assert odds == [pytest.approx(0.1)] * 3, "the base and another step say nothing of it"
+    assert tree.odds("a") == pytest.approx(0.5)
