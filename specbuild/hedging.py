@@ -188,7 +188,7 @@ class Hedging:
         ):
             return
         watch.doomed = f"{failed} of {collected} tests had failed, so that the ratio could not be reached any more"
-        if any(not isinstance(failure, HollowPass) for failure in watch.causes):
+        if _without_hollow(watch.causes):
             self._expect_failure(edge, DOOMED)
 
     def _expect_failure(self, edge: Edge, sure: float) -> None:
@@ -197,18 +197,21 @@ class Hedging:
             self._doubt(entry, edge.key, 1 - sure)
         causes = self._watches[edge.key].causes
         if isinstance(edge.work, Check):
-            causes = tuple(failure for failure in causes if not isinstance(failure, HollowPass))
+            causes = _without_hollow(causes)
         self._mend_soon(edge, self._needed_by(edge), causes, sure)
 
     def _doubt(self, entry: Entry, why: str, kept: float) -> None:
         doubts = self._doubts.setdefault(entry.id, {})
         doubts[why] = min(kept, doubts.get(why, 1.0))
-        self._tree.believe(entry.id, entry.prior * math.prod(doubts.values()))
+        self._weigh(entry, doubts)
 
     def _no_longer_doubt(self, entry: Entry, why: str) -> None:
         doubts = self._doubts.get(entry.id, {})
         if doubts.pop(why, None) is not None:
-            self._tree.believe(entry.id, entry.prior * math.prod(doubts.values()))
+            self._weigh(entry, doubts)
+
+    def _weigh(self, entry: Entry, doubts: dict[str, float]) -> None:
+        self._tree.believe(entry.id, entry.prior * math.prod(doubts.values()))
 
     async def _foresee(self, mender: Mends, entries: list[Entry]) -> None:
         """Let what is foreseen of Recipes change their odds, and add their repairs, best Recipe first."""
@@ -267,6 +270,9 @@ def _believed(causes: tuple[Failure, ...], done: Execution) -> tuple[Failure, ..
     """
     verdict = done.verdict
     ran = verdict.passed + verdict.failed + verdict.errors if verdict else 0
-    if not (ran or done.ended_early):  # it is ended early when too many tests have failed
-        return causes
+    # It is ended early when too many tests have failed.
+    return _without_hollow(causes) if ran or done.ended_early else causes
+
+
+def _without_hollow(causes: tuple[Failure, ...]) -> tuple[Failure, ...]:
     return tuple(failure for failure in causes if not isinstance(failure, HollowPass))
