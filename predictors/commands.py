@@ -132,8 +132,8 @@ SIGNATURES = (
         r"IOError: \[Errno 2\] No such file or directory: u?'(?P<path>[^']{1,200})'$",
         MissingData,
         (
-            "IOError: [Errno 2] No such file or directory: '/root/.netrc'",
-            MissingData(path="/root/.netrc"),
+            "IOError: [Errno 2] No such file or directory: '/home/ci/.netrc'",
+            MissingData(path="/home/ci/.netrc"),
         ),
     ),
     signature(

@@ -283,8 +283,8 @@ SIGNATURES = (
         r"|(?:.{0,120}: )?Permission denied @ \w{1,40} - (?P<third>\S{1,200}))",
         _refused,
         (
-            "Error: EACCES: permission denied, mkdir '/root/.cache'",
-            PermissionRefused(path="/root/.cache"),
+            "Error: EACCES: permission denied, mkdir '/home/ci/.cache'",
+            PermissionRefused(path="/home/ci/.cache"),
         ),
         ("open /etc/x.key: permission denied", PermissionRefused(path="/etc/x.key")),
     ),
@@ -310,8 +310,8 @@ SIGNATURES = (
         r"error: could not lock config file (?P<path>\S{1,200}): Permission denied",
         PermissionRefused,
         (
-            "error: could not lock config file /root/.gitconfig: Permission denied",
-            PermissionRefused(path="/root/.gitconfig"),
+            "error: could not lock config file /home/ci/.gitconfig: Permission denied",
+            PermissionRefused(path="/home/ci/.gitconfig"),
         ),
     ),
 )
