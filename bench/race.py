@@ -1,7 +1,7 @@
 """What speculation brings: the same engine from a sequential agent to everything, on the same projects.
 
     python -m bench race [--set quick|full] [--modes NAME,...] [--repeats N] [--limit SECONDS] [--cache DIR]
-                         [--json FILE] [--markdown FILE] [--plot FILE]
+                         [--json FILE] [--markdown FILE] [--plot FILE] [--traces FOLDER]
 
 | mode | recipes at once | repairs | checkpoints |
 |---|---|---|---|
@@ -25,6 +25,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import time
@@ -110,16 +111,23 @@ def corpus(wanted: str) -> list[Project]:
     return [row for row in rows if wanted == "full" or row.set == wanted]
 
 
-async def build(project: Project, mode: str, cache: Path, limit: float) -> tuple[Run, OpenEnvironment | None]:
-    """Build a project in a mode."""
+async def build(
+    project: Project, mode: str, cache: Path, limit: float, trace: Path | None = None
+) -> tuple[Run, OpenEnvironment | None]:
+    """Build a project in a mode; its journal goes to `trace`."""
     load = os.getloadavg()[0]
     settings = settings_of(project, mode, cache, limit)
     with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
         try:
-            environment = await journey.build(project.spec, settings=settings, output=Path(folder, "out"))
+            environment = await journey.build(project.spec, settings=settings, output=out)
         except SpecBuildError as error:
             print(f"  {project.name} {mode}: {error.message}", file=sys.stderr)
             return Run(limit, committed=False, commands=0, load=load), None
+        finally:
+            if trace is not None and (out / "journal.jsonl").exists():
+                trace.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(out / "journal.jsonl", trace)
     run = replace(run_of(environment, limit), load=round(load, 2))
     return run, environment if run.committed else None
 
@@ -170,9 +178,15 @@ async def alone(winner: OpenEnvironment) -> float | None:
 
 
 async def measure(
-    projects: Sequence[Project], modes: Sequence[str], *, repeats: int, limit: float, cache: Path
+    projects: Sequence[Project],
+    modes: Sequence[str],
+    *,
+    repeats: int,
+    limit: float,
+    cache: Path,
+    traces: Path | None = None,
 ) -> dict[str, dict[str, list[Run]]]:
-    """Project → mode (and `oracle`) → its runs."""
+    """Project → mode (and `oracle`) → its runs; their journals go to `traces`/project/mode-repeat.jsonl."""
     results: dict[str, dict[str, list[Run]]] = {}
     for number, project in enumerate(projects):
         runs: dict[str, list[Run]] = {mode: [] for mode in (*modes, "oracle")}
@@ -181,7 +195,8 @@ async def measure(
             winners: dict[str, OpenEnvironment] = {}
             turn = (number + repeat) % len(modes)
             for mode in (*modes[turn:], *modes[:turn]):
-                run, winner = await build(project, mode, cache, limit)
+                trace = traces / project.name / f"{mode}-{repeat}.jsonl" if traces else None
+                run, winner = await build(project, mode, cache, limit, trace)
                 runs[mode].append(run)
                 print(f"{project.name} {mode}: {run.seconds:.1f} s {run.strategy} {' '.join(run.repairs)}", flush=True)
                 if winner is not None:
@@ -291,11 +306,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--plot", type=Path, help="an SVG")
+    parser.add_argument("--traces", type=Path, help="a folder for the journals of all runs")
     given = parser.parse_args(arguments)
     modes = _known(given.modes.split(","), parser)
     projects = [one for one in corpus(given.set) if not given.only or _holds(one, given.only.split(","))]
     cache = given.cache or load_settings().cache_dir
-    results = anyio.run(lambda: measure(projects, modes, repeats=given.repeats, limit=given.limit, cache=cache))
+    results = anyio.run(
+        lambda: measure(projects, modes, repeats=given.repeats, limit=given.limit, cache=cache, traces=given.traces)
+    )
     table = summary(results, given.limit)
     text = markdown(results, table)
     print(f"\n{text}")
