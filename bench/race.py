@@ -9,7 +9,8 @@
 | `checkpoint` | one | once the failure was observed | of this build |
 | `strategy` | all that pay | once the failure was observed | of this build |
 | `command` | one strategy's | ahead of the failure | of this build |
-| `full` | all that pay | ahead of the failure | of this build |
+| `both` | all that pay | ahead of the failure | of this build |
+| `full` | as `both`, with system packages installed beside the steps before them |  | of this build |
 | `learned` | as `full`, with what the runs before it taught: durations, outcomes of repairs |  | of this build |
 
 Downloads are cached by a first run that is not counted; checkpoints and outcomes of other runs are not used (but for
@@ -53,8 +54,9 @@ THINKING_SECONDS = 10.0
 MODES: Mapping[str, Mapping[str, object]] = {
     "sequential": {"sequential": True, "ahead": False, "reuse": Reuse.NONE, "learn": False},
     "checkpoint": {"sequential": True, "ahead": False, "reuse": Reuse.BUILD, "learn": False},
-    "strategy": {"ahead": False, "reuse": Reuse.BUILD, "learn": False},
-    "command": {"pursue": Breadth.STRATEGY, "reuse": Reuse.BUILD, "learn": False},
+    "strategy": {"ahead": False, "beside": False, "reuse": Reuse.BUILD, "learn": False},
+    "command": {"pursue": Breadth.STRATEGY, "beside": False, "reuse": Reuse.BUILD, "learn": False},
+    "both": {"beside": False, "reuse": Reuse.BUILD, "learn": False},
     "full": {"reuse": Reuse.BUILD, "learn": False},
     "learned": {"reuse": Reuse.BUILD, "learn": True},
 }
@@ -144,7 +146,11 @@ def run_of(environment: Environment, limit: float) -> Run:
     return Run(
         seconds=limit if taken is None else taken,
         committed=taken is not None,
-        commands=sum(row.kind not in ("base", "source") for row in environment.timeline if row.outcome != "reused"),
+        commands=sum(
+            row.kind not in ("base", "source")
+            for row in environment.timeline
+            if row.outcome not in {"reused", "grafted"}
+        ),
         loser_seconds=environment.waste.loser_seconds,
         loser_cpu_seconds=environment.waste.loser_cpu_seconds,
         winner_cpu_seconds=environment.waste.winner_cpu_seconds,

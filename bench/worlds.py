@@ -322,7 +322,7 @@ class WorldMender:
 
     def observe(self, done: Execution) -> None:
         """Judge the repairs of the candidates that an execution was for."""
-        if done.outcome in ("cancelled", "reused") or isinstance(done.work, BaseRef):
+        if done.outcome in ("cancelled", "reused", "grafted") or isinstance(done.work, BaseRef):
             return
         command = (done.work.step if isinstance(done.work, Check) else done.work).run
         failed = {failure.command for failure in done.failures if isinstance(failure, MissingCommand)}

@@ -13,13 +13,21 @@ WIDTH, LABEL, ROW, TOP, BOTTOM = 920, 90, 22, 44, 30
 """Pixels: of the picture, of the names on the left, of a row, of the title, of the axis."""
 TICKS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 """Seconds between marks of the axis; the first that needs at most ten."""
-COLORS = {"won": "#2da44e", "ok": "#54aeff", "failed": "#cf222e", "cancelled": "#afb8c1", "reused": "#bf8700"}
+COLORS = {
+    "won": "#2da44e",
+    "ok": "#54aeff",
+    "failed": "#cf222e",
+    "cancelled": "#afb8c1",
+    "reused": "#bf8700",
+    "grafted": "#8250df",
+}
 MEANINGS = {
     "won": "the winner's path",
     "ok": "ran for others",
     "failed": "failed",
     "cancelled": "cancelled at the commit",
     "reused": "kept from an earlier build",
+    "grafted": "taken over from beside",
 }
 INK = "#6e7781"
 ON_BAR = "#0d1117"

@@ -51,7 +51,7 @@ def timeline(executions: Iterable[Execution]) -> tuple[TimelineEntry, ...]:
 
 def waste(result: RaceResult) -> Waste:
     """What was spent on the winner's path and beside it. Without a winner, all of it is a loser's."""
-    path = set(result.tree.path(result.winner.id)) if result.winner else set[str]()
+    path = _path(result)
     won = [execution for execution in result.executions if execution.key in path]
     lost = [execution for execution in result.executions if execution.key not in path]
     return Waste(
@@ -62,6 +62,15 @@ def waste(result: RaceResult) -> Waste:
         loser_cpu_seconds=round(sum(e.cpu_seconds for e in lost), 3),
         loser_bytes=sum(e.written_bytes for e in lost),
     )
+
+
+def _path(result: RaceResult) -> set[str]:
+    """The edges that the winner's environment comes from: its own, and those whose changes were grafted onto them."""
+    if result.winner is None:
+        return set()
+    own = set(result.tree.path(result.winner.id))
+    grafted = {execution.key for execution in result.executions if execution.outcome == "grafted"}
+    return own | {twin for key in own & grafted if (twin := result.tree.edge(key).twin)}
 
 
 def _report(result: RaceResult, runner: Runner, executions: Mapping[str, Execution], advice: Advice) -> CandidateReport:

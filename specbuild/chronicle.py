@@ -78,7 +78,7 @@ class Chronicle:
                 at=self.now(),
                 node=done.key,
                 title=title(done.work),
-                ok=done.outcome in {"ok", "reused"},
+                ok=done.outcome in {"ok", "reused", "grafted"},
                 cancelled=done.outcome == "cancelled",
                 exit_code=completed.exit_code if completed else None,
                 end=completed.end.value if completed else "",
@@ -102,6 +102,6 @@ class Chronicle:
 
 
 def _note(done: Execution) -> str:
-    if done.outcome == "reused":
-        return "reused"
+    if done.outcome in {"reused", "grafted"}:
+        return done.outcome
     return done.error or done.ended_early or (done.completed.note if done.completed else "")

@@ -94,6 +94,8 @@ class Settings(BaseSettings):
     ahead: bool = True
     """Whether repairs are forked while the step that will need them still runs; without, failures are repaired once
     they were observed."""
+    beside: bool = True
+    """Whether system packages are installed beside the Steps before them, and grafted onto what those come to."""
     reuse: Reuse = Reuse.BUILDS
     """Which checkpoints of Steps that have run before are taken: those of earlier `builds` too, of this `build` alone,
     or `none`, so that every recipe starts from its base."""

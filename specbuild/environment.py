@@ -86,7 +86,7 @@ class TimelineEntry(Frozen):
     node: str
     start: float
     end: float
-    outcome: Literal["ok", "failed", "cancelled", "reused"]
+    outcome: Literal["ok", "failed", "cancelled", "reused", "grafted"]
     candidates: tuple[str, ...]
     cpu_seconds: float = 0.0
     written_bytes: int = 0

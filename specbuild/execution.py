@@ -67,8 +67,8 @@ class Mends(Protocol):
         ...
 
 
-Outcome = Literal["ok", "failed", "cancelled", "reused"]
-"""How one execution of an edge's work ended."""
+Outcome = Literal["ok", "failed", "cancelled", "reused", "grafted"]
+"""How one execution of an edge's work ended; `grafted`: what its twin has changed was taken over."""
 
 
 class Workshop(Protocol):

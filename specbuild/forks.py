@@ -35,6 +35,16 @@ class Forks:
             self.keep(edge, known)
         return known is not None
 
+    async def graft(self, edge: Edge) -> bool:
+        """Take over what the twin of an edge has changed, if that can be. Raises SandboxError."""
+        side = self._checkpoints.get(edge.twin or "")
+        if side is None:
+            return False
+        made = await self._backend.graft(self._checkpoints[edge.parent or ""], side, edge.key)
+        if made is not None:
+            self.keep(edge, made)
+        return made is not None
+
     @asynccontextmanager
     async def fork(self, edge: Edge) -> AsyncGenerator[Sandbox]:
         """A sandbox for the work of an edge. Raises SandboxError."""

@@ -162,6 +162,7 @@ class _Build:
                     later=[_later(field, found, pending) for pending in found.bases.pending],
                     mender=mender if settings.repair else None,
                     ahead=settings.ahead,
+                    beside=settings.beside,
                     durations=learned.durations(),
                     breadth=settings.breadth,
                     min_pass_ratio=settings.min_pass_ratio,

@@ -13,7 +13,7 @@ Four rules make speculation pay on few cores (figures: `python -m bench simulate
   it: speculation is beside the sequential run, not in its place. With one slot there is no beside; then what was
   learned from other branches tells where to go on after a failure.
 - CPU follows the ranking (`cpu_weights`): on two cores the steady Recipe has one, and the best of all others the other.
-- What outranks everything that runs does not wait for a slot (if there are more than one): it starts at once, up to
+- What nothing that runs outranks does not wait for a slot (if there are more than one): it starts at once, up to
   `slots` edges more than there are slots, since those that run hardly cost it anything. Work is not thrown away for
   it; it goes on at the bottom.
 - Waste has a price: an edge that is needed only if all better Recipes fail, and then brings little, is not started.
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from specbuild.breadth import Breadth
 from specbuild.ranking import Rank
-from specbuild.tree import Edge, EdgeState, Entry, Tree
+from specbuild.tree import Edge, Entry, Tree
 
 LEADER_WEIGHT = 10_000
 """CPU weight of the first running edge: the maximum of cgroup v2."""
@@ -86,7 +86,7 @@ def rank(tree: Tree, edges: Iterable[Edge]) -> list[Rank]:
 def cpu_weights(tree: Tree) -> dict[str, int]:
     """The CPU weight (1 to 10,000) of each running edge: the steady Recipe's first, then by rank."""
     keys = [one.key for one in rank(tree, tree.running())]
-    keys.sort(key=lambda key: tree.steady not in tree.edge(key).recipes)
+    keys.sort(key=lambda key: (tree.steady not in tree.edge(key).users, tree.steady not in tree.edge(key).recipes))
     return {key: max(LEADER_WEIGHT // WEIGHT_RATIO**place, 1) for place, key in enumerate(keys)}
 
 
@@ -100,7 +100,7 @@ def _steady(tree: Tree, *, undecided: bool, by_prior: bool) -> Entry | None:
 def _next_of(tree: Tree, steady: Entry | None) -> list[Rank]:
     """The edge of the steady Recipe, if it could start."""
     edge = next(iter(tree.remaining(steady.id)), None) if steady else None
-    return [tree.rank(edge.key)] if edge is not None and edge.state is EdgeState.WAITING else []
+    return [tree.rank(edge.key)] if edge is not None and tree.is_runnable(edge.key) else []
 
 
 def _waiting(tree: Tree, breadth: Breadth, steady: Entry | None, count: int) -> list[Rank]:
@@ -110,7 +110,7 @@ def _waiting(tree: Tree, breadth: Breadth, steady: Entry | None, count: int) -> 
     if steady is None or breadth is Breadth.RECIPE:
         return []
     family = {entry.id for entry in tree.live() if entry.family == steady.family}
-    return rank(tree, (edge for edge in tree.runnable() if edge.recipes & family))
+    return rank(tree, (edge for edge in tree.runnable() if edge.users & family))
 
 
 def _worth_it(waiting: list[Rank], ahead: list[Rank], free: int, price: float) -> list[Rank]:
@@ -129,7 +129,7 @@ def _worth_it(waiting: list[Rank], ahead: list[Rank], free: int, price: float) -
 
 
 def _outranks(one: Rank, others: Iterable[Rank]) -> bool:
-    return all(one.place < other.place for other in others)
+    return all(one.place <= other.place for other in others)
 
 
 def _place(one: Rank) -> tuple[float, int]:

@@ -61,6 +61,7 @@ async def race(
     later: Iterable[Later] = (),
     mender: Mends | None = None,
     ahead: bool = True,
+    beside: bool = False,
     durations: Durations | None = None,
     breadth: Breadth = Breadth.ALL,
     min_pass_ratio: float = 0.9,
@@ -76,6 +77,7 @@ async def race(
     take.
     `mender` repairs what fails; with `ahead`, also what is only about to, in forks beside the running step. A check is
     ended early once so many of its tests have failed that `min_pass_ratio` is out of reach and a repair has joined in.
+    With `beside`, system packages are installed beside the Steps before them (`specbuild.sides`).
 
     What is to come `later` is started, one at a time and in order, once a slot has nothing else to do; with one
     Recipe at a time once every Recipe has failed.
@@ -93,7 +95,8 @@ async def race(
         logs=logs,
     )
     chronicle = Chronicle(reporter, clock, began)
-    run = _Race(Tree(durations), backend, workshop, mender, chronicle, options)
+    beside = beside and breadth is not Breadth.RECIPE
+    run = _Race(Tree(durations, beside=beside), backend, workshop, mender, chronicle, options)
     deadline = math.inf if time_limit is None else time_limit - chronicle.now()
     with anyio.move_on_after(deadline) as scope:
         await run.to_the_end(tuple(entries), tuple(later))
@@ -214,6 +217,8 @@ class _Race:
         decision = choose(self._tree, slots=slots, breadth=self._options.breadth, undecided=self._hedging.busy)
         self._tree.hold(decision.steady)
         for key in decision.start:
+            if not self._tree.is_runnable(key):
+                continue  # its twin, which has just started, spares it
             scope = self._scopes[key] = anyio.CancelScope()
             tasks.start_soon(self._execute, self._tree.start(key), scope)
         if self._is_idle():
@@ -246,7 +251,7 @@ class _Race:
     async def _execute(self, edge: Edge, scope: anyio.CancelScope) -> None:
         log = self._options.logs / f"{edge.key[:16]}.log" if self._options.logs else None
         attempt = _Attempt(edge, self._chronicle.now(), log)
-        candidates = tuple(entry.id for entry in self._tree.passing(edge.key))
+        candidates = tuple(entry.id for entry in self._tree.users(edge.key))
         self._chronicle.started(edge, candidates)
         done: Execution | None = None
         try:
@@ -295,6 +300,8 @@ class _Race:
         edge = attempt.edge
         if await self._forks.reuse(edge):
             return self._execution(attempt, "reused")
+        if await self._forks.graft(edge):
+            return self._execution(attempt, "grafted")
         async with self._forks.fork(edge) as sandbox:
             watch = self._hedging.watch(edge)
             completed = await self._workshop.run_step(sandbox, step, on_line=watch, log=attempt.log)

@@ -2,7 +2,8 @@
 
 Nodes are states, named by checkpoint keys; the edge into a node is the work that makes the state: providing a Base,
 running a Step, or verifying a leaf by a Check. Since every node has one incoming edge, an edge is named by the node
-that it leads to. Recipes that agree on a prefix share its nodes, so that nothing runs twice at one node.
+that it leads to. Recipes that agree on a prefix share its nodes, so that nothing runs twice at one node. Where a Step
+can run before its turn, the edge of its work on the earlier state is the twin of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from specbuild.durations import Durations
 from specbuild.model import digest_of
 from specbuild.ranking import Rank, Ranking
 from specbuild.recipe import BaseRef, Check, Recipe, Step
+from specbuild.sides import sides
 
 Work = BaseRef | Step | Check
 """What an edge does."""
@@ -74,18 +76,32 @@ class Edge:
     state: EdgeState = EdgeState.WAITING
     recipes: set[str] = field(default_factory=set[str])
     """Ids of the live Recipes that pass through."""
+    sides: set[str] = field(default_factory=set[str])
+    """Ids of live Recipes that do not pass through, but can take over what its work changes (`specbuild.sides`)."""
+    twin: str | None = None
+    """The edge that does the same work on an earlier state."""
+
+    @property
+    def users(self) -> set[str]:
+        """All live Recipes that its work is for."""
+        return self.recipes | self.sides
 
 
 class Tree:
     """All Recipes of a race and the state of their shared work.
 
     Invariants: an edge runs at most once unless it was interrupted; only edges whose parent is done ever run; an edge
-    without live Recipes is not runnable, and if it is running it is unneeded.
+    without live Recipes is not runnable, and if it is running it is unneeded; nor is one whose twin is running.
     """
 
-    def __init__(self, durations: Durations | None = None) -> None:
-        """`durations` tells how long work is expected to take."""
+    def __init__(self, durations: Durations | None = None, *, beside: bool = False) -> None:
+        """`durations` tells how long work is expected to take; `beside` lets Steps run before their turn."""
         self._durations = durations or Durations()
+        self._beside = beside
+        self._aside: dict[str, list[str]] = {}
+        """Recipe → the edges of which it only takes over what they change."""
+        self._twinned: dict[str, list[str]] = {}
+        """Edge → those that it is the twin of."""
         self._scales: dict[str, float] = {}
         """Recipe → its expected seconds ÷ what its kinds of work usually take."""
         self._left: dict[str, float] = {}
@@ -127,9 +143,10 @@ class Tree:
         self._left[entry.id] = sum(self._cost(entry.id, edge) for edge in self.remaining(entry.id))
         for key in path:
             self._edges[key].recipes.add(entry.id)
+        aside = self._insert_sides(entry) if self._beside else ()
         if any(self._edges[key].state is EdgeState.FAILED for key in path):
             self._end(entry.id, RecipeState.FAILED)
-        self._renew(path)
+        self._renew((*path, *aside))
         return True
 
     def entry(self, recipe_id: str) -> Entry:
@@ -159,7 +176,7 @@ class Tree:
     def believe(self, recipe_id: str, odds: float) -> None:
         """Take `odds` (0 to 1) for a Recipe's probability of verification from now on."""
         self._odds[recipe_id] = odds
-        for key in self._paths[recipe_id]:
+        for key in (*self._paths[recipe_id], *self._aside.get(recipe_id, ())):
             self._waiting.change(key)
 
     @property
@@ -198,6 +215,14 @@ class Tree:
         """The Recipes that can still win, in order."""
         return sorted(self._live.values(), key=lambda entry: entry.order)
 
+    def users(self, key: str) -> list[Entry]:
+        """The live Recipes that the work of the edge `key` is for, in order."""
+        return self._sorted(self._edges[key].users)
+
+    def is_runnable(self, key: str) -> bool:
+        """Whether the edge may start now."""
+        return key in self._waiting
+
     def passing(self, key: str) -> list[Entry]:
         """The live Recipes that pass through the edge `key`, in order."""
         return self._sorted(self._edges[key].recipes)
@@ -225,7 +250,7 @@ class Tree:
 
     def unneeded(self) -> list[Edge]:
         """Running edges that no live Recipe needs any more."""
-        return [edge for edge in self.running() if not edge.recipes]
+        return [edge for edge in self.running() if not edge.recipes and not edge.sides]
 
     def start(self, key: str) -> Edge:
         """Mark a runnable edge as running. Raises ValueError if it is not runnable."""
@@ -235,12 +260,14 @@ class Tree:
         edge.state = EdgeState.RUNNING
         self._waiting.withdraw(key)
         self._running.add(key)
+        self._renew(self._twinned.get(key, ()))
         return edge
 
     def finish(self, key: str) -> None:
         """Mark a running edge as done: its node's state exists now."""
         edge = self._stop(key)
         edge.state = EdgeState.DONE
+        self._renew(self._twinned.get(key, ()))
         learned, usual = self._durations.learned(edge.work), self._durations.usual(edge.work)
         for name in edge.recipes:
             self._left[name] -= usual * self._scales[name] if learned is None else learned
@@ -249,6 +276,8 @@ class Tree:
     def fail(self, key: str) -> list[Entry]:
         """Mark a running edge as failed; every live Recipe that needs it dies and is returned, in order."""
         self._stop(key).state = EdgeState.FAILED
+        self._let_go(key, set(self._edges[key].sides))
+        self._renew(self._twinned.get(key, ()))
         dead = self._sorted(self._edges[key].recipes)
         for entry in dead:
             self._end(entry.id, RecipeState.FAILED)
@@ -257,7 +286,7 @@ class Tree:
     def interrupt(self, key: str) -> None:
         """Mark a running edge as not done, as if it had never started."""
         self._stop(key).state = EdgeState.WAITING
-        self._refresh(key)
+        self._renew((key, *self._twinned.get(key, ())))
 
     def verify(self, key: str) -> Entry:
         """Mark a running Check edge as passed; its first Recipe has won and is returned.
@@ -302,6 +331,29 @@ class Tree:
             parent = key
         return keys
 
+    def _insert_sides(self, entry: Entry) -> list[str]:
+        """Insert the edges that spare a Recipe work of its own; those of them that can still do so."""
+        wanted: list[str] = []
+        for key, side in sides(entry.recipe).items():
+            edge = self._edges[key]
+            if edge.state is not EdgeState.WAITING:
+                continue
+            if side.key not in self._edges:
+                self._edges[side.key] = Edge(side.key, side.parent, side.step)
+                self._graph.add_edge(side.parent, side.key)
+            if edge.twin is None:
+                edge.twin = side.key
+                self._twinned.setdefault(side.key, []).append(key)
+            self._edges[side.key].sides.add(entry.id)
+            wanted.append(side.key)
+        self._aside[entry.id] = wanted
+        return wanted
+
+    def _let_go(self, key: str, recipes: set[str]) -> None:
+        """These Recipes do not want what the edge changes any more."""
+        self._edges[key].sides -= recipes
+        self._renew((key,))
+
     def _cost(self, recipe_id: str, edge: Edge) -> float:
         learned = self._durations.learned(edge.work)
         return self._durations.usual(edge.work) * self._scales[recipe_id] if learned is None else learned
@@ -320,7 +372,9 @@ class Tree:
             self._steady = None
         for key in self._paths[recipe_id]:
             self._edges[key].recipes.discard(recipe_id)
-        self._renew(self._paths[recipe_id])
+        for key in self._aside.get(recipe_id, ()):
+            self._edges[key].sides.discard(recipe_id)
+        self._renew((*self._paths[recipe_id], *self._aside.get(recipe_id, ())))
 
     def _renew(self, keys: Iterable[str]) -> None:
         """Something has changed for these edges."""
@@ -331,15 +385,24 @@ class Tree:
     def _refresh(self, key: str) -> None:
         edge = self._edges[key]
         ready = edge.parent is None or self._edges[edge.parent].state is EdgeState.DONE
-        if edge.state is EdgeState.WAITING and ready and edge.recipes:
+        if edge.twin is not None and ready and edge.state is EdgeState.WAITING:
+            ready = self._need_not_wait(edge, self._edges[edge.twin])
+        if edge.state is EdgeState.WAITING and ready and (edge.recipes or edge.sides):
             self._waiting.admit(key)
         else:
             self._waiting.withdraw(key)
 
+    def _need_not_wait(self, edge: Edge, twin: Edge) -> bool:
+        """Whether an edge that could start need not wait for its twin; one that has not started is of no use to it."""
+        if twin.state is EdgeState.WAITING and twin.sides & edge.recipes:
+            self._let_go(twin.key, edge.recipes)
+        return twin.state is not EdgeState.RUNNING
+
     def _rank(self, key: str) -> Rank:
         odds, left, entries = self._odds, self._left, self._entries
         best: tuple[float, int, str] = 0.0, 1 << 60, ""
-        for name in self._edges[key].recipes:
+        edge = self._edges[key]
+        for name in edge.users if edge.sides else edge.recipes:
             worth = -odds[name] / max(left[name], _LEAST_SECONDS)
             if worth <= best[0]:
                 best = min(best, (worth, entries[name].order, name))

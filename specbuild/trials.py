@@ -78,7 +78,7 @@ class Trials:
 
     def observe(self, done: Execution) -> None:
         """Judge the Repairs of the candidates that an execution was for, and note what it took."""
-        if done.outcome in ("cancelled", "reused") or done.error:
+        if done.outcome in ("cancelled", "reused", "grafted") or done.error:
             return
         if done.outcome == "ok":
             taken = done.end - done.start

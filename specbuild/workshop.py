@@ -25,6 +25,7 @@ from specbuild.sandbox.contract import (
     Sandbox,
 )
 from specbuild.sandbox.passthrough import HostSettings, base_environment, host_settings
+from specbuild.sides import sides
 from specbuild.verify import verify
 from specbuild.verify.verdict import Verdict
 
@@ -86,7 +87,8 @@ class BuildWorkshop:
 
     def expect(self, recipe: Recipe) -> None:
         """Learn which states belong to which base: shared caches are kept apart by base."""
-        self._bases |= dict.fromkeys(recipe.checkpoints, recipe.base)
+        states = (*recipe.checkpoints, *(side.key for side in sides(recipe).values()))
+        self._bases |= dict.fromkeys(states, recipe.base)
 
     async def provide(self, base: BaseRef) -> Checkpoint:
         """The base's Checkpoint, from its provider."""

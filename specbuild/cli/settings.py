@@ -59,6 +59,11 @@ _RACE = (
         help="Fork repairs before the failure that they cure was observed.  [default: yes]",
     ),
     click.option(
+        "--beside/--no-beside",
+        default=None,
+        help="Install system packages beside the steps before them.  [default: yes]",
+    ),
+    click.option(
         "--reuse",
         type=click.Choice(["builds", "build", "none"]),
         help="Take checkpoints of earlier builds, of this one alone, or none.  [default: builds]",

@@ -263,6 +263,14 @@ class Backend(Protocol):
         """A writable Sandbox on `parent`; discarded at the end of the `async with` unless it was frozen."""
         ...
 
+    async def graft(self, onto: Checkpoint, side: Checkpoint, key: str) -> Checkpoint | None:
+        """The Checkpoint `key`: `onto` with what was changed on the way to `side`, from where both have in common.
+
+        None, and nothing is made, where something was changed on both ways, or where the backend cannot do it: then
+        what led to `side` has to be run on `onto`. A key that exists already is returned as it is.
+        """
+        ...
+
     async def keep(self, key: str, name: str) -> None:
         """Keep a Checkpoint and its chain beyond this session under a name (an environment's id)."""
         ...

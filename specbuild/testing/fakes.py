@@ -187,6 +187,8 @@ class FakeBackend:
         self.ran: list[str] = []
         self.active: set[str] = set()
         self.open = 0
+        self._grafted: dict[str, str] = {}
+        """Checkpoint → what was grafted to make it."""
         self._ids = itertools.count(1)
 
     def script(self, command: str, files: Files) -> Behaviour:
@@ -235,6 +237,32 @@ class FakeBackend:
             depth = parent.depth + 1 if parent else 1
             self.checkpoints[key] = Checkpoint(key, parent.key if parent else None, depth, 0)
         return self.checkpoints[key]
+
+    async def graft(self, onto: Checkpoint, side: Checkpoint, key: str) -> Checkpoint | None:
+        """The files of `onto` and what was written on the way to `side`, unless both ways wrote to one file."""
+        line, way = self._line(onto), self._line(side)
+        taken = {one for key in line for one in self._line_of(self._grafted.get(key))}
+        base = next(one for one in way if one in line)
+        met = next(one for one in way if one in line or one in taken)
+        own, others = self._changed(side.key, met), self._changed(onto.key, base) - self._changed(met, base)
+        if own & others or not own:
+            return None
+        self._grafted[key] = side.key
+        return self.store(key, onto, {**self.files[onto.key], **{path: self.files[side.key][path] for path in own}})
+
+    def _changed(self, key: str, since: str) -> set[str]:
+        return {path for path, data in self.files[key].items() if self.files[since].get(path) != data}
+
+    def _line(self, checkpoint: Checkpoint) -> list[str]:
+        """Its key and those of all below it."""
+        return self._line_of(checkpoint.key)
+
+    def _line_of(self, key: str | None) -> list[str]:
+        keys: list[str] = []
+        while key is not None:
+            keys.append(key)
+            key = self.checkpoints[key].parent
+        return keys
 
     async def keep(self, key: str, name: str) -> None:
         """Remember the name."""

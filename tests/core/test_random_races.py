@@ -85,6 +85,7 @@ class Case:
         slots: int,
         breadth: Breadth = Breadth.ALL,
         ahead: bool = True,
+        beside: bool = False,
         cores: float = 2,
         limit: float | None = None,
     ) -> tuple[RaceResult, FakeBackend]:
@@ -101,6 +102,7 @@ class Case:
                 mender=Seer(ScriptMender(rivals=rivals, most=3), self.foreseen, self.latency),
                 breadth=breadth,
                 ahead=ahead,
+                beside=beside,
                 time_limit=limit,
                 clock=anyio.current_time,
             )
@@ -109,7 +111,9 @@ class Case:
 
 
 NAMES = ("gcc", "make", "pq")
-COMMANDS = ("c1", "c2", "c3", "c4")
+PACKAGES = ("p1", "p2")
+"""Commands that install system packages."""
+COMMANDS = ("c1", "c2", "c3", "c4", *PACKAGES)
 CHECKS = ("check", "other")
 
 
@@ -153,9 +157,15 @@ def recipe(commands: Sequence[str], check: str, base: str) -> Recipe:
     test = Step(kind=StepKind.TEST, run=check)
     return Recipe(
         base=BaseRef(name=base, digest=f"sha256:{base}"),
-        steps=tuple(Step(kind=StepKind.DEPENDENCIES, run=command) for command in commands),
+        steps=tuple(map(step, commands)),
         check=Check(level=Level.TESTS, runner="pytest", step=test),
     )
+
+
+def step(command: str) -> Step:
+    if command in PACKAGES:
+        return Step(kind=StepKind.SYSTEM, run=command, cwd="/", caches=("apt",))
+    return Step(kind=StepKind.DEPENDENCIES, run=command)
 
 
 @settings(deadline=None, max_examples=EXAMPLES)
@@ -164,14 +174,15 @@ def recipe(commands: Sequence[str], check: str, base: str) -> Recipe:
     slots=st.integers(1, 6),
     cores=st.sampled_from([1, 2, 16]),
     ahead=st.booleans(),
+    beside=st.booleans(),
     breadth=st.sampled_from(Breadth),
     limit=st.none() | st.floats(1.0, 100.0),
 )
 def test_whatever_happens_the_race_keeps_its_promises(
-    case: Case, slots: int, cores: int, ahead: bool, breadth: Breadth, limit: float | None
+    case: Case, slots: int, cores: int, ahead: bool, beside: bool, breadth: Breadth, limit: float | None
 ) -> None:
     try:
-        result, backend = case.run(slots=slots, cores=cores, ahead=ahead, breadth=breadth, limit=limit)
+        result, backend = case.run(slots=slots, cores=cores, ahead=ahead, beside=beside, breadth=breadth, limit=limit)
     except SandboxError:
         assert any(doing.breaks for doing in case.world.doings.values())
         return
@@ -193,9 +204,11 @@ def test_with_one_slot_and_no_predictions_the_winner_is_that_of_the_sequential_r
 
 
 @settings(deadline=None, max_examples=EXAMPLES)
-@given(case=cases(breaks=False), slots=st.integers(2, 6), cores=st.sampled_from([2, 16]))
-def test_speculation_finds_a_winner_wherever_the_sequential_run_does(case: Case, slots: int, cores: int) -> None:
-    fast, _ = case.run(slots=slots, cores=cores)
+@given(case=cases(breaks=False), slots=st.integers(2, 6), cores=st.sampled_from([2, 16]), beside=st.booleans())
+def test_speculation_finds_a_winner_wherever_the_sequential_run_does(
+    case: Case, slots: int, cores: int, beside: bool
+) -> None:
+    fast, _ = case.run(slots=slots, cores=cores, beside=beside)
     sequential, _ = case.run(slots=1, ahead=False, cores=1, breadth=Breadth.RECIPE)
     assert (fast.winner is None) == (sequential.winner is None)
 

@@ -219,6 +219,27 @@ class OverlayBackend:
         await machine.helper.trash(await anyio.to_thread.run_sync(self._store.add_flat, layer, f"live/{name}/diff"))
         return self._store.stack_on(layer)
 
+    async def graft(self, onto: Checkpoint, side: Checkpoint, key: str) -> Checkpoint | None:
+        """The Checkpoint `key`: `onto` with the layers that `side` alone has, if nothing was changed on both ways."""
+        if existing := await self.find(key):
+            return existing
+        stock, scion = [await anyio.to_thread.run_sync(self._store.require, one.key) for one in (onto, side)]
+        below, above = self._store.stack_on(stock), self._store.stack_on(scion)
+        own = tuple(path for path in above if path not in below)
+        others = tuple(path for path in below if path not in above)
+        apart = stock.realm is scion.realm and own == above[len(above) - len(own) :] and len(own) < len(above)
+        if not own or not apart or len(below) + len(own) >= FLATTEN_AT:
+            return None
+        machine = await self._machine(stock.realm)
+        try:
+            if await machine.helper.work("overlap", ours=own, theirs=others):
+                return None
+        except WorkError as error:
+            raise StoreError(f"the layers of {side.key} and {onto.key} cannot be compared: {error}") from error
+        made, trash = await anyio.to_thread.run_sync(self._store.graft, stock, own, key)
+        await machine.helper.trash(trash)
+        return made.checkpoint
+
     async def rootfs_chain(self, key: str) -> list[Path]:
         """The layers of a Checkpoint, lowest first: overlay folders with `user.overlay.*` attributes, or `/`.
 

@@ -300,6 +300,15 @@ class Store:
             self._lease(existing or layer)
         return existing or layer, trash
 
+    def graft(self, onto: Layer, own: tuple[str, ...], key: str) -> tuple[Layer, list[str]]:
+        """Make the layer `key`: nothing but the layers `own`, lowest first, on those of `onto`; it, and what is trash.
+
+        They stay where they are, below a folder without content: what they are needed by keeps them.
+        """
+        name = self.new_live(onto.realm, own[-1])
+        layer = Layer(key, onto.key, onto.depth + 1, 0, onto.realm, (*self.stack_on(onto), *own))
+        return self.freeze(name, layer)
+
     def to_trash(self, realm: Realm, path: str) -> str:
         """Take a folder of the realm out of use; its new path, relative to the realm, for the helper to remove.
 

@@ -1,6 +1,6 @@
 # In millions of calls pathlib costs more than the work.
 # ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH108, PTH110, PTH116, PTH119, PTH120, PTH123, PTH208, PTH211
-"""Work on whole trees of files, done in workers that the helper forks: unpack, remove, measure, flatten.
+"""Work on whole trees of files, done in workers that the helper forks: unpack, remove, measure, flatten, compare.
 
 Workers have the ids of the store's owner (in a user namespace, its root), no threads, and nothing to import any more:
 an identity that is nobody on the host cannot read the standard library's files where those are in somebody's home.
@@ -257,6 +257,42 @@ def _merge_entry(candidates: list[str], target: str) -> None:
     _merge_folder(merged, target)
     if closed:
         os.setxattr(target, OPAQUE, b"y")
+
+
+def overlap(ours: list[str], theirs: list[str]) -> str:
+    """The first path that both groups of layers change, each lowest first; empty if they are apart.
+
+    Folders that both have are no change, as long as their owners and modes agree: overlayfs copies up the folders above
+    all that it writes. A whiteout is a change.
+    """
+    pending = [""]
+    while pending:
+        at = pending.pop()
+        for name in sorted(_names(ours, at) & _names(theirs, at)):
+            path = f"{at}/{name}"
+            if not _same_folder(ours, theirs, path):
+                return path
+            pending.append(path)
+    return ""
+
+
+def _names(layers: list[str], folder: str) -> set[str]:
+    found: set[str] = set()
+    for layer in layers:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            found.update(os.listdir(layer + folder))
+    return found
+
+
+def _same_folder(ours: list[str], theirs: list[str], path: str) -> bool:
+    looks: set[tuple[int, int, int]] = set()
+    for group in (ours, theirs):
+        present = [layer + path for layer in group if os.path.lexists(layer + path)]
+        infos = [os.lstat(one) for one in present]
+        if not all(stat.S_ISDIR(info.st_mode) for info in infos) or any(map(is_opaque, present)):
+            return False
+        looks.add((infos[-1].st_mode, infos[-1].st_uid, infos[-1].st_gid))
+    return len(looks) == 1
 
 
 def _link(source: str, info: os.stat_result, target: str) -> None:

@@ -90,6 +90,11 @@ def flatten(fds: list[int], *, layers: list[str], target: str) -> None:
     trees.flatten(layers, target)
 
 
+def overlap(fds: list[int], *, ours: list[str], theirs: list[str]) -> str:
+    """What two groups of layers both change."""
+    return trees.overlap(ours, theirs)
+
+
 WORKERS: dict[str, Callable[..., Any]] = {
-    work.__name__: work for work in (unpack, mask, copy_in, write, read, remove, measure, flatten)
+    work.__name__: work for work in (unpack, mask, copy_in, write, read, remove, measure, flatten, overlap)
 }

@@ -1,0 +1,179 @@
+"""System packages beside the Steps before them: which Steps can, what the race makes of it, what it never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import anyio
+
+from specbuild.breadth import Breadth
+from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind, checkpoint_key
+from specbuild.sides import sides
+from specbuild.speculate import RaceResult, race
+from specbuild.testing.clock import VirtualLoop
+from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
+from specbuild.testing.promises import check_promises
+from specbuild.tree import Entry
+
+BASE = BaseRef(name="debian:bookworm", digest="sha256:0")
+
+
+def step(command: str) -> Step:
+    """`apt …` installs packages, `uv …` the toolchain, `src` is the tree, `add …` changes apt's sources."""
+    match command.split()[0]:
+        case "apt":
+            return Step(kind=StepKind.SYSTEM, run=command, cwd="/", caches=("apt",))
+        case "uv":
+            return Step(kind=StepKind.TOOLCHAIN, run=command, cwd="/")
+        case "src":
+            return Step(kind=StepKind.SOURCE, run=command, cwd="/")
+        case "add":
+            return Step(kind=StepKind.BUILD, run=f"{command} > /etc/apt/sources.list")
+        case "other":
+            return Step(kind=StepKind.SYSTEM, run=command, cwd="/")
+        case _:
+            return Step(kind=StepKind.DEPENDENCIES, run=command)
+
+
+def recipe(*commands: str, check: str = "check") -> Recipe:
+    test = Step(kind=StepKind.TEST, run=check)
+    return Recipe(base=BASE, steps=tuple(map(step, commands)), check=Check(level=Level.TESTS, runner="x", step=test))
+
+
+def moved(*commands: str) -> list[tuple[str, str]]:
+    """Which Steps can run before their turn, and after which."""
+    made = recipe(*commands)
+    names = {made.checkpoints[0]: "base"}
+    names |= {made.checkpoints[n + 1]: command for n, command in enumerate(commands)}
+    found: list[tuple[str, str]] = []
+    for side in sides(made).values():
+        found.append((side.step.run, names[side.parent]))
+        names[side.key] = f"{side.step.run} aside"
+    return found
+
+
+def test_packages_can_be_installed_on_the_last_state_that_only_packages_have_led_to() -> None:
+    assert moved("apt python", "uv", "apt gcc", "src", "deps", "apt cairo", "build") == [
+        ("apt gcc", "apt python"),
+        ("apt cairo", "apt gcc aside"),
+    ]
+    assert moved("apt python", "apt gcc", "uv", "deps", "apt cairo") == [("apt cairo", "apt gcc")]
+
+
+def test_what_is_in_its_turn_anyway_does_not_move() -> None:
+    assert moved("apt python", "apt gcc", "uv", "deps") == []
+    assert moved() == []
+
+
+def test_packages_wait_for_what_may_change_what_they_are() -> None:
+    assert moved("apt python", "uv", "other script", "apt gcc") == []
+    assert moved("apt python", "uv", "apt gcc", "add repository", "apt cairo") == [("apt gcc", "apt python")]
+
+
+def test_without_package_lists_nothing_moves() -> None:
+    assert moved("uv", "apt gcc") == []
+
+
+def test_the_state_aside_is_that_of_a_recipe_in_that_order() -> None:
+    made, other = recipe("apt python", "uv", "apt gcc"), recipe("apt python", "apt gcc")
+    (side,) = sides(made).values()
+    assert side.key == other.checkpoints[-1] == checkpoint_key(made.checkpoints[1], step("apt gcc"))
+
+
+TIMES: Mapping[str, float] = {"apt python": 6, "uv": 4, "apt gcc": 5, "src": 1, "deps": 2, "build": 3, "check": 1}
+
+
+def raced(
+    *recipes: Sequence[str],
+    slots: int = 2,
+    breadth: Breadth = Breadth.ALL,
+    failing: str = "",
+    clash: bool = False,
+    times: Mapping[str, float] = TIMES,
+) -> tuple[RaceResult, FakeBackend]:
+    """Race Recipes, the first the likeliest; every command writes a file of its own, or all the same one."""
+
+    def script(command: str, files: Files) -> Behaviour:
+        written = {"/same" if clash else f"/{command}": command.encode()}
+        return Behaviour(times.get(command, 1.0), exit_code=int(command == failing), writes=written)
+
+    backend = FakeBackend(script)
+    entries = [
+        Entry(f"r{n}", recipe(*commands), prior=0.9 / (n + 1), expected_seconds=20, order=n)
+        for n, commands in enumerate(recipes)
+    ]
+
+    async def main() -> RaceResult:
+        return await race(
+            entries,
+            backend,
+            ScriptWorkshop(backend),
+            slots=slots,
+            reporter=Recorder(),
+            beside=True,
+            breadth=breadth,
+            clock=anyio.current_time,
+        )
+
+    result = anyio.run(main, backend_options={"loop_factory": VirtualLoop})
+    check_promises(result)
+    return result, backend
+
+
+PATH = ("apt python", "uv", "apt gcc", "src", "deps", "build")
+
+
+def test_packages_are_installed_beside_the_steps_before_them() -> None:
+    result, backend = raced(PATH)
+    assert result.seconds == 6 + max(4, 5) + 1 + 2 + 3 + 1
+    assert backend.ran.count("apt gcc") == 1
+    assert result.winner is not None
+    leaf = backend.files[result.winner.recipe.checkpoints[-1]]
+    assert set(leaf) == {f"/{command}" for command in PATH}, "all of it is there"
+    assert [done.outcome for done in result.executions if done.outcome == "grafted"] == ["grafted"]
+
+
+def test_a_chain_of_packages_goes_on_aside() -> None:
+    path = ("apt python", "uv", "apt gcc", "src", "deps", "apt cairo", "build")
+    result, _ = raced(path, times={**TIMES, "apt cairo": 4})
+    assert result.seconds == 6 + max(4 + 1 + 2, 5 + 4) + 3 + 1
+
+
+def test_a_sequential_run_keeps_to_the_order() -> None:
+    result, backend = raced(PATH, breadth=Breadth.RECIPE)
+    assert result.seconds == sum(TIMES[command] for command in PATH) + 1
+    assert backend.ran == [*PATH, "check"]
+
+
+def test_one_slot_keeps_to_the_order() -> None:
+    _, backend = raced(PATH, slots=1)
+    assert backend.ran == [*PATH, "check"]
+
+
+def test_where_both_ways_change_the_same_the_step_runs_in_its_turn() -> None:
+    result, backend = raced(PATH, clash=True)
+    assert result.winner is not None
+    assert backend.ran.count("apt gcc") == 2
+    assert backend.files[result.winner.recipe.checkpoints[-1]] == {"/same": b"build"}
+
+
+def test_packages_that_fail_aside_fail_no_recipe_before_its_turn() -> None:
+    result, backend = raced(("apt python", "uv", "apt gcc"), failing="apt gcc")
+    assert result.winner is None
+    assert backend.ran.count("apt gcc") == 2
+    assert result.ends == {"r0": "apt gcc exited with status 1"}
+
+
+def test_nothing_is_installed_aside_any_more_for_a_recipe_that_has_failed() -> None:
+    result, backend = raced(("apt python", "uv", "apt gcc"), ("apt python", "deps"), failing="uv")
+    assert result.winner is not None
+    assert result.winner.id == "r1"
+    (aside,) = (done for done in result.executions if done.work == step("apt gcc"))
+    assert aside.outcome == "cancelled"
+    assert backend.open == 0
+
+
+def test_what_one_recipe_does_in_its_turn_another_takes_over() -> None:
+    result, backend = raced(PATH, ("apt python", "apt gcc", "other"), slots=3)
+    assert backend.ran.count("apt gcc") == 1
+    assert result.winner is not None
