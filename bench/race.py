@@ -44,12 +44,17 @@ from specbuild.breadth import Breadth
 from specbuild.config import Reuse, Settings, load_settings
 from specbuild.environment import Environment
 from specbuild.errors import SpecBuildError
+from specbuild.field import SALT
 from specbuild.opened import OpenEnvironment
 from specbuild.rebuild import rebuild
+from specbuild.recipe import Recipe
 from specbuild.sandbox.backends import open_backend
 from specbuild.workshop import Surroundings
 
 THINKING_SECONDS = 10.0
+
+LIMITS = (15, 20, 30, 45, 60, 90, 120)
+"""Seconds within which successes are counted, besides the limit of the runs."""
 
 MODES: Mapping[str, Mapping[str, object]] = {
     "sequential": {"sequential": True, "ahead": False, "reuse": Reuse.NONE, "learn": False},
@@ -95,6 +100,10 @@ class Run:
     """Repairs of the winner that were forked ahead."""
     load: float = 0.0
     """Of the machine, when it began."""
+    recipe: str = ""
+    """Digest of the winner's recipe, without what keeps checkpoints apart."""
+    predictions: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Failures told ahead, and what came of them; see `specbuild.environment.Predictions`."""
     kinds: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
     """Kind of step → seconds of those that came to a good end; `bench.simulate` draws durations from them."""
 
@@ -156,9 +165,18 @@ def run_of(environment: Environment, limit: float) -> Run:
         winner_cpu_seconds=environment.waste.winner_cpu_seconds,
         strategy=environment.strategy or "",
         repairs=tuple(repair.name for repair in environment.repairs),
+        recipe=_plain(environment.recipe) if environment.recipe else "",
+        predictions=environment.predictions.model_dump(),
         foreseen=sum(repair.foreseen for repair in environment.repairs),
         kinds=_kinds(environment),
     )
+
+
+def _plain(recipe: Recipe) -> str:
+    steps = tuple(
+        step.model_copy(update={"env": tuple(pair for pair in step.env if pair[0] != SALT)}) for step in recipe.steps
+    )
+    return recipe.model_copy(update={"steps": steps}).digest[:16]
 
 
 def _kinds(environment: Environment) -> dict[str, Sequence[float]]:
@@ -230,6 +248,11 @@ def summary(results: Results, limit: float) -> dict[str, dict[str, float | None]
         table[mode] = _figures(means[mode], means["oracle"], means.get("sequential", []))
         table[mode]["success"] = fmean(run.committed for run in runs) if runs else 0.0
         table[mode]["waste"] = fmean(run.loser_cpu_seconds for run in runs) if runs else 0.0
+        for within in LIMITS:
+            committed = [run.committed and run.seconds <= within for run in runs]
+            table[mode][f"success_within_{within}"] = fmean(committed) if runs else 0.0
+        for what in ("told", "hit", "missed", "lead_seconds"):
+            table[mode][f"predictions_{what}"] = sum(run.predictions.get(what, 0) for run in runs)
     if thinking:
         table["thinking"] = _figures(thinking, means["oracle"], means["sequential"])
     return table
@@ -264,6 +287,10 @@ def markdown(
         cells += [_number(row["regret"]), _percent(row["gap_closed"]), _number(row.get("waste"))]
         lines.append(f"| {mode} | {' | '.join(cells)} |")
     modes = list(next(iter(results.values())))
+    lines += ["", f"| success within | {' | '.join(f'{one} s' for one in LIMITS)} |", "|---|" + "---|" * len(LIMITS)]
+    for mode in modes:
+        cells = [_percent(table[mode][f"success_within_{one}"]) for one in LIMITS]
+        lines.append(f"| {mode} | {' | '.join(cells)} |")
     lines += ["", f"| project | {' | '.join(modes)} | repairs |", "|---|" + "---|" * (len(modes) + 1)]
     for name, runs in results.items():
         cells = [_cell(runs[mode]) for mode in modes]

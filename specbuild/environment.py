@@ -103,6 +103,22 @@ class Waste(Frozen):
     winner_bytes: int = 0
 
 
+class Predictions(Frozen):
+    """How failures that were told before their step had ended compare with what came."""
+
+    told: int = 0
+    hit: int = 0
+    """They came."""
+    missed: int = 0
+    """The step ended well."""
+    open: int = 0
+    """The step never came to its end, mostly since a repair made it needless."""
+    unforeseen: int = 0
+    """Failures that were told of at the end of their step only."""
+    lead_seconds: float = 0.0
+    """From the telling of those that came until their step had failed, in all."""
+
+
 class Seconds(Frozen):
     total: float
     """From the call to the return."""
@@ -150,6 +166,7 @@ class Environment(Frozen):
     seconds: Seconds
     candidates: tuple[CandidateReport, ...] = ()
     waste: Waste = Waste()
+    predictions: Predictions = Predictions()
     lock: tuple[Package, ...] = ()
     facts: Facts = Facts()
     timeline: tuple[TimelineEntry, ...] = ()

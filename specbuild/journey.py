@@ -37,6 +37,7 @@ from specbuild.outage import refuse_outage
 from specbuild.sandbox.backends import open_backend
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
+from specbuild.story import Memory, predictions
 from specbuild.survey import Plan, Survey, plan, repo_info, survey
 from specbuild.tree import Entry
 from specbuild.workshop import BuildWorkshop, Surroundings
@@ -103,8 +104,9 @@ class _Build:
         self._spec = spec
         self._settings = settings
         self._place = place
-        self._clock = Clock(reporter)
-        self._reporter = reporter
+        self._memory = Memory()
+        self._reporter = Fan(reporter, self._memory)
+        self._clock = Clock(self._reporter)
 
     async def run(self, output: Path | None) -> Environment:
         self._reporter.emit(
@@ -216,6 +218,7 @@ class _Build:
             seconds=Seconds(total=round(result.seconds, 3), to_commit=round(result.seconds, 3) if winner else None),
             candidates=candidate_reports(result, field, mender.advice),
             waste=waste(result),
+            predictions=predictions(self._memory.events),
             facts=found.facts,
             timeline=timeline(result.executions),
         )

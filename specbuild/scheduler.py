@@ -80,14 +80,27 @@ def choose(
 
 def rank(tree: Tree, edges: Iterable[Edge]) -> list[Rank]:
     """The ranks of edges, by falling worth; ties by the order of their Recipes."""
-    return sorted((tree.rank(edge.key) for edge in edges), key=_place)
+    return sorted((tree.rank(edge.key) for edge in edges), key=lambda one: (*one.place, one.key))
 
 
 def cpu_weights(tree: Tree) -> dict[str, int]:
-    """The CPU weight (1 to 10,000) of each running edge: the steady Recipe's first, then by rank."""
+    """The CPU weight (1 to 10,000) of each running edge: first the steady Recipe and its repairs, then by rank.
+
+    Once the steady Recipe is likelier to fail than not, the best of its repairs gets the CPU before it, but no other.
+    """
     keys = [one.key for one in rank(tree, tree.running())]
-    keys.sort(key=lambda key: (tree.steady not in tree.edge(key).users, tree.steady not in tree.edge(key).recipes))
+    if tree.steady is not None:
+        keys = _steady_first(tree, keys, tree.entry(tree.steady))
     return {key: max(LEADER_WEIGHT // WEIGHT_RATIO**place, 1) for place, key in enumerate(keys)}
+
+
+def _steady_first(tree: Tree, keys: list[str], steady: Entry) -> list[str]:
+    own = [key for key in keys if steady.id in tree.edge(key).users]
+    own.sort(key=lambda key: steady.id not in tree.edge(key).recipes)
+    rest = [key for key in keys if key not in own]
+    repairs = [key for key in rest if any(entry.family == steady.family for entry in tree.users(key))]
+    leads = [key for key in repairs[:1] if own and tree.rank(key).place < tree.rank(own[0]).place]
+    return [*leads, *own, *(key for key in repairs if key not in leads), *(key for key in rest if key not in repairs)]
 
 
 def _steady(tree: Tree, *, undecided: bool, by_prior: bool) -> Entry | None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from specbuild.environment import Predictions
 from specbuild.errors import UsageError
 from specbuild.events import (
     BuildEnded,
@@ -24,6 +25,7 @@ from specbuild.events import (
     RepairJudged,
     RepairMade,
     StepEnded,
+    StepOutput,
     StepStarted,
 )
 from specbuild.failures import Failure, Weight
@@ -118,6 +120,32 @@ def read_journal(path: Path) -> Iterator[Event]:
             f"{path} is no journal of this version of SpecBuild: {error.errors(include_url=False)[0]['msg']}",
             hint="build the repository again",
         ) from error
+
+
+def predictions(events: Iterable[Event]) -> Predictions:
+    """How good the predictions of a build were."""
+    told = [one for one in tell(events).failures if one.failure.weight is not Weight.WARNING]
+    ahead = [one for one in told if one.source != "end"]
+    return Predictions(
+        told=len(ahead),
+        hit=sum(one.came is True for one in ahead),
+        missed=sum(one.came is False for one in ahead),
+        open=sum(one.came is None for one in ahead),
+        unforeseen=sum(one.came is True for one in told if one.source == "end"),
+        lead_seconds=round(sum(one.lead or 0.0 for one in ahead if one.came), 3),
+    )
+
+
+class Memory:
+    """A reporter that keeps what `tell` needs: every event but lines of output."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        """Keep the event."""
+        if not isinstance(event, StepOutput):
+            self.events.append(event)
 
 
 def tell(events: Iterable[Event]) -> Story:

@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 
 from specbuild.cli.terminal import Terminal, clean
-from specbuild.cli.words import counts, duration, last_lines, plural
-from specbuild.environment import CandidateReport, Environment
+from specbuild.cli.words import counts, duration, last_lines, plural, size
+from specbuild.environment import CandidateReport, Environment, Predictions, Waste
 
 _SHOWN = 6
 """Ways to fail that are explained in full; of the others the reason alone is told."""
@@ -32,6 +32,9 @@ def summarise(environment: Environment, terminal: Terminal) -> Iterator[str]:
         yield f"  verified  {verdict.level}: {counts(verdict)}"
     yield f"  replay    {_replay(environment)}"
     yield f"  time      {_time(environment)}"
+    yield f"  spent     {_spent(environment.waste)}"
+    if environment.predictions.told:
+        yield f"  foreseen  {_foreseen(environment.predictions)}"
     yield from _files(environment)
     where = _folder(environment) or environment.id
     yield f"  next      specbuild run {where} -- COMMAND, or specbuild shell {where}"
@@ -55,6 +58,23 @@ def _time(environment: Environment) -> str:
     if seconds.replay is not None:
         parts.append(f"{duration(seconds.replay)} for the replay")
     return ", ".join(parts)
+
+
+def _spent(waste: Waste) -> str:
+    """What the winner cost, and what speculation cost beside it."""
+    won = f"{duration(waste.winner_cpu_seconds)} of CPU and {size(waste.winner_bytes)} for the winner"
+    return f"{won}, {duration(waste.loser_cpu_seconds)} and {size(waste.loser_bytes)} beside it"
+
+
+def _foreseen(predictions: Predictions) -> str:
+    """How many failures were told ahead, and what came of it."""
+    parts = [f"{plural(predictions.told, 'failure')} told ahead: {predictions.hit} came"]
+    if predictions.missed:
+        parts.append(f"{predictions.missed} did not")
+    if predictions.open:
+        parts.append(f"{predictions.open} prevented or cut short")
+    lead = f"; {duration(predictions.lead_seconds)} of lead" if predictions.lead_seconds else ""
+    return ", ".join(parts) + lead
 
 
 def _files(environment: Environment) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from specbuild.cli.explain import story_lines
 from specbuild.cli.terminal import Terminal
+from specbuild.environment import Predictions
 from specbuild.errors import UsageError
 from specbuild.events import (
     BuildEnded,
@@ -20,10 +21,11 @@ from specbuild.events import (
     RepairJudged,
     RepairMade,
     StepEnded,
+    StepOutput,
     StepStarted,
 )
 from specbuild.failures import Failure, MissingCommand, MissingHeader, Weight
-from specbuild.story import Story, read_journal, tell
+from specbuild.story import Memory, Story, predictions, read_journal, tell
 
 HEADER = MissingHeader(header="sql.h", evidence="fatal error: sql.h: No such file or directory")
 LESS = MissingCommand(command="less", evidence="less: not found")
@@ -95,6 +97,31 @@ def test_what_was_foreseen_before_anything_ran_is_held_against_what_came() -> No
     assert [one.came for one in passed.failures] == [False]
     other = story(started(), foreseen, *ran("n1", 1, 9, ok=True, who="c2"))
     assert [one.came for one in other.failures] == [None], "another candidate's success says nothing"
+
+
+def test_predictions_are_counted_by_what_came_of_them() -> None:
+    events = [
+        started(),
+        seen(0.5, "", HEADER, probability=0.8),
+        *ran("n1", 1, 9, ok=False),
+        seen(8, "n1", HEADER),
+        *ran("n2", 10, 12, ok=True),
+        seen(11, "n2", LESS),
+        *ran("n3", 12, 14, ok=False, cancelled=True),
+        seen(13, "n3", LESS),
+        *ran("n4", 14, 16, ok=False),
+        seen(16, "n4", LESS, probability=1.0),
+    ]
+    assert predictions(sorted(events, key=lambda event: event.at)) == Predictions(
+        told=4, hit=2, missed=1, open=1, unforeseen=1, lead_seconds=9.5
+    )
+
+
+def test_lines_of_output_are_not_remembered() -> None:
+    memory = Memory()
+    for event in (started(), StepOutput(at=1, node="n1", line="x"), *ran("n1", 1, 9, ok=True)):
+        memory.emit(event)
+    assert [event.kind for event in memory.events] == ["build-started", "step-started", "step-ended"]
 
 
 def test_warnings_of_steps_that_ended_well_are_no_part_of_it() -> None:
