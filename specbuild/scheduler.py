@@ -6,13 +6,15 @@ first success: Smith's rule for ratios (W. E. Smith, Naval Research Logistics Qu
 Weitzman's Pandora boxes (Econometrica 47, 1979) when a box is paid for by its opening time. With several slots it is
 a heuristic. Ties are broken by the order of the Recipes, so the same observations lead to the same decisions.
 
-Four rules make speculation pay on few cores (figures: `python -m bench simulate`):
+Five rules make speculation pay on few cores (figures: `python -m bench simulate`):
 
 - One Recipe is held to until it fails, whatever is foreseen: the `steady` one, which a run without predictions would be
   at. Its work never waits for a slot and gets the CPU first. So nothing that is foreseen wrongly, and no rival, delays
   it: speculation is beside the sequential run, not in its place. With one slot there is no beside; then what was
   learned from other branches tells where to go on after a failure.
 - CPU follows the ranking (`cpu_weights`): on two cores the steady Recipe has one, and the best of all others the other.
+- Work of a Recipe that can be done before its turn (`specbuild.sides`) is worth as much as its next Step, and so comes
+  before that of all Recipes that are worth less.
 - What nothing that runs outranks does not wait for a slot (if there are more than one): it starts at once, up to
   `slots` edges more than there are slots, since those that run hardly cost it anything. Work is not thrown away for
   it; it goes on at the bottom.
