@@ -6,6 +6,7 @@
 | mode | recipes at once | repairs | checkpoints |
 |---|---|---|---|
 | `sequential` | one | once the failure was observed | none: each recipe starts from its base |
+| `one-slot` | one step at a time of any | once the failure was observed | of this build |
 | `checkpoint` | one | once the failure was observed | of this build |
 | `strategy` | all that pay | once the failure was observed | of this build |
 | `command` | one strategy's | ahead of the failure | of this build |
@@ -31,7 +32,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
@@ -58,6 +59,7 @@ LIMITS = (15, 20, 30, 45, 60, 90, 120)
 
 MODES: Mapping[str, Mapping[str, object]] = {
     "sequential": {"sequential": True, "ahead": False, "reuse": Reuse.NONE, "learn": False},
+    "one-slot": {"jobs": 1, "ahead": False, "beside": False, "reuse": Reuse.BUILD, "learn": False},
     "checkpoint": {"sequential": True, "ahead": False, "reuse": Reuse.BUILD, "learn": False},
     "strategy": {"ahead": False, "beside": False, "reuse": Reuse.BUILD, "learn": False},
     "command": {"pursue": Breadth.STRATEGY, "beside": False, "reuse": Reuse.BUILD, "learn": False},
@@ -291,12 +293,29 @@ def markdown(
     for mode in modes:
         cells = [_percent(table[mode][f"success_within_{one}"]) for one in LIMITS]
         lines.append(f"| {mode} | {' | '.join(cells)} |")
+    lines += [
+        "",
+        *(f"{one}: {two} of {three} winners are those of sequential" for one, two, three in agreement(results)),
+    ]
     lines += ["", f"| project | {' | '.join(modes)} | repairs |", "|---|" + "---|" * (len(modes) + 1)]
     for name, runs in results.items():
         cells = [_cell(runs[mode]) for mode in modes]
         last = next((run for mode in ("full", *modes) for run in runs.get(mode, []) if run.committed), None)
         lines.append(f"| {name} | {' | '.join(cells)} | {', '.join(last.repairs) if last else ''} |")
     return "\n".join(lines)
+
+
+def agreement(results: Results) -> Iterator[tuple[str, int, int]]:
+    """Modes of one recipe at a time, without predictions: how often their winner is that of `sequential`, of how many."""
+    for mode in ("one-slot", "checkpoint"):
+        both = [
+            (runs["sequential"][0].recipe, runs[mode][0].recipe)
+            for runs in results.values()
+            if runs.get("sequential") and runs.get(mode)
+        ]
+        known = [(one, two) for one, two in both if one and two]
+        if known:
+            yield mode, sum(one == two for one, two in known), len(known)
 
 
 def _cell(runs: Sequence[Run]) -> str:
@@ -332,7 +351,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--set", choices=["quick", "full"], default="quick")
     parser.add_argument("--only", help="projects whose name holds one of these, comma-separated")
-    parser.add_argument("--modes", default=",".join(mode for mode in MODES if mode != "learned"))
+    parser.add_argument("--modes", default=",".join(mode for mode in MODES if mode not in {"learned", "one-slot"}))
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--limit", type=float, default=300.0)
     parser.add_argument("--cache", type=Path, help="default: the user's own")
