@@ -211,12 +211,14 @@ async def measure(
     limit: float,
     cache: Path,
     traces: Path | None = None,
+    fill: bool = True,
 ) -> dict[str, dict[str, list[Run]]]:
     """Project → mode (and `oracle`) → its runs; their journals go to `traces`/project/mode-repeat.jsonl."""
     results: dict[str, dict[str, list[Run]]] = {}
     for number, project in enumerate(projects):
         runs: dict[str, list[Run]] = {mode: [] for mode in (*modes, "oracle")}
-        await build(project, "full", cache, limit)  # not counted: it fills the caches of downloads
+        if fill:
+            await build(project, "full", cache, limit)  # not counted: it fills the caches of downloads
         for repeat in range(repeats):
             winners: dict[str, OpenEnvironment] = {}
             turn = (number + repeat) % len(modes)
@@ -306,7 +308,7 @@ def markdown(
 
 
 def agreement(results: Results) -> Iterator[tuple[str, int, int]]:
-    """Modes of one recipe at a time, without predictions: how often their winner is that of `sequential`, of how many."""
+    """Modes of one step at a time, without predictions: how often their winner is that of `sequential`, of how many."""
     for mode in ("one-slot", "checkpoint"):
         both = [
             (runs["sequential"][0].recipe, runs[mode][0].recipe)
@@ -358,13 +360,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--plot", type=Path, help="an SVG")
+    parser.add_argument("--filled", action="store_true", help="the caches of downloads are filled already")
     parser.add_argument("--traces", type=Path, help="a folder for the journals of all runs")
     given = parser.parse_args(arguments)
     modes = _known(given.modes.split(","), parser)
     projects = [one for one in corpus(given.set) if not given.only or _holds(one, given.only.split(","))]
     cache = given.cache or load_settings().cache_dir
     results = anyio.run(
-        lambda: measure(projects, modes, repeats=given.repeats, limit=given.limit, cache=cache, traces=given.traces)
+        lambda: measure(
+            projects,
+            modes,
+            repeats=given.repeats,
+            limit=given.limit,
+            cache=cache,
+            traces=given.traces,
+            fill=not given.filled,
+        )
     )
     table = summary(results, given.limit)
     text = markdown(results, table)
