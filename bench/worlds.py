@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from bench.simulated import Stage, Tally
 from specbuild.durations import KIND_SECONDS
 from specbuild.events import RepairMade
 from specbuild.execution import FORK_FROM, Execution, Foresight
@@ -32,7 +33,8 @@ from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.sites import node_at, place_alike
 from specbuild.strategies import odds
 from specbuild.strategies.contract import Candidate
-from specbuild.testing.fakes import Behaviour, Files
+from specbuild.testing.cpu import Cpu
+from specbuild.testing.fakes import Behaviour, FakeBackend, Files, ScriptWorkshop
 from specbuild.testing.mending import ScriptReader
 from specbuild.tree import Edge, Entry, Work
 
@@ -138,11 +140,37 @@ class World:
         writes = {_DEPENDENCIES: command.encode()} if command.startswith("install") else {}
         return Behaviour(seconds, says=says, writes=writes)
 
-    def oracle(self) -> float:
-        """Seconds of the quickest path that works, run alone; infinite if there is none."""
-        return min(self._alone(candidate.recipe) for candidate in self.candidates)
+    @property
+    def name(self) -> str:
+        return f"world {self.seed}"
 
-    def _alone(self, recipe: Recipe) -> float:
+    @property
+    def before(self) -> float:
+        """Its races begin at once."""
+        return 0.0
+
+    @property
+    def later(self) -> Sequence[tuple[float, Sequence[Candidate]]]:
+        """All candidates are there from the start."""
+        return ()
+
+    def stage(self, cpu: Cpu, field: Field) -> Stage:
+        """For one race."""
+        backend = FakeBackend(self.script, cpu=cpu)
+        return Stage(backend, ScriptWorkshop(backend), WorldMender(self, field), Tally())
+
+    def alone(self, recipe: Recipe, cores: float = 1) -> float:
+        """Seconds of a Recipe's commands, each of which keeps one core busy."""
+        del cores
+        return sum(self.seconds[command] for command in commands(recipe))
+
+    def oracle(self, cores: float = 1) -> float:
+        """Seconds of the quickest path that works, run alone; infinite if there is none."""
+        del cores
+        return min(self._repaired(candidate.recipe) for candidate in self.candidates)
+
+    def _repaired(self, recipe: Recipe) -> float:
+        """Seconds of a Recipe with the quickest repairs that it needs."""
         total, fixed, dependencies = 0.0, set[str](), ""
         for command in commands(recipe):
             dependencies = command if command.startswith("install") else dependencies
