@@ -209,9 +209,7 @@ class _Reading:
         self.proposed[event.candidate] = event
         for key, one in zip((*recipe.checkpoints, check_key(recipe)), event.path, strict=True):
             self.works[one.node] = key, one.digest
-        told = max((self.seen.get(repair.failure.key, 0.0) for repair in event.repairs), default=self.failed)
-        if not all(repair.foreseen for repair in event.repairs):
-            told = max(told, self.failed)
+        told = max([self.failed, *(self.seen.get(repair.failure.key, 0.0) for repair in event.repairs)])
         self.proposals.append((event, told))
 
     def _see(self, event: FailureSeen) -> None:

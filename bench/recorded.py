@@ -24,13 +24,15 @@ from bench.recorded_race import STATE, Piece, RecordedMender, RecordedWorkshop, 
 from bench.simulated import Stage
 from specbuild.durations import BASE_SECONDS, KIND_SECONDS
 from specbuild.errors import UsageError
+from specbuild.events import Reporter
+from specbuild.execution import kind as kind_of
 from specbuild.failures import Failure
 from specbuild.field import Field
-from specbuild.recipe import Check, Recipe, Step
+from specbuild.recipe import BaseRef, Check, Recipe, Step
 from specbuild.strategies.contract import Candidate
 from specbuild.testing.cpu import Cpu
 from specbuild.testing.fakes import Behaviour, FakeBackend, Files
-from specbuild.tree import check_key
+from specbuild.tree import Work, check_key
 from specbuild.watch import TALLY
 
 LEAST_CORES = 0.02
@@ -112,8 +114,9 @@ class RecordedWorld:
         marks = {check_key(recipe): recipe.check.mark for recipe in self.recipes.values()}
         return {node: _behaviour(node, piece, numbers, marks.get(node, "")) for node, piece in self.pieces.items()}
 
-    def stage(self, cpu: Cpu, field: Field) -> Stage:
+    def stage(self, cpu: Cpu, field: Field, reporter: Reporter) -> Stage:
         """For one race."""
+        del reporter  # what was foreseen is in the recordings
         backend = FakeBackend(self._script, cpu=cpu)
         checks = {(recipe.checkpoints[-1], recipe.check.digest): check_key(recipe) for recipe in self.recipes.values()}
         workshop = RecordedWorkshop(backend, self.pieces, checks)
@@ -215,14 +218,12 @@ class _Maker:
         pieces: dict[str, Piece] = {}
         drawn = random.Random(f"{self.seed} {self.name}").random()
         for digest, recipe in self.recipes.items():
-            works = (recipe.base, *recipe.steps, recipe.check)
+            passes = self.unseen and drawn < priors[digest]
+            works: tuple[Work, ...] = (recipe.base, *recipe.steps, recipe.check)
             for node, work in zip(nodes(recipe), works, strict=True):
-                if node in pieces:
-                    continue
-                kind = work.kind.value if isinstance(work, Step) else "test" if isinstance(work, Check) else "base"
-                name = work.run if isinstance(work, Step) else work.step.run if isinstance(work, Check) else work.digest
-                passes = self.unseen and drawn < priors[digest] if isinstance(work, Check) else True
-                pieces[node] = self._piece(node, kind, name, passes=passes)
+                if node not in pieces:
+                    ends_well = passes if isinstance(work, Check) else True
+                    pieces[node] = self._piece(node, kind_of(work), _digest(work), passes=ends_well)
         return pieces
 
     def _piece(self, node: str, kind: str, digest: str, *, passes: bool) -> Piece:
@@ -263,11 +264,22 @@ class _Maker:
         return self.kinds.get(kind) or Cost(_KIND_SECONDS.get(kind, BASE_SECONDS), 1.0)
 
 
+def _digest(work: Work) -> str:
+    """Of the real work, see `bench.journals.plain_recipe`."""
+    match work:
+        case BaseRef():
+            return work.digest
+        case Step():
+            return work.run
+        case Check():
+            return work.step.run
+
+
 _KIND_SECONDS: Mapping[str, float] = {kind.value: seconds for kind, seconds in KIND_SECONDS.items()}
 
 
 def _merged(proposals: Iterable[Proposal]) -> list[Proposal]:
-    """Each candidate once, with medians over the recordings, in order of entry."""
+    """Each candidate once, with its mean odds and least delay, in order of entry."""
     found: dict[tuple[str, str], list[Proposal]] = {}
     for one in proposals:
         found.setdefault((one.of.digest if one.of else "", one.candidate.recipe.digest), []).append(one)
@@ -276,7 +288,7 @@ def _merged(proposals: Iterable[Proposal]) -> list[Proposal]:
 
 def _middle(some: Sequence[Proposal]) -> Proposal:
     candidate = some[0].candidate.model_copy(update={"prior": fmean(one.candidate.prior for one in some)})
-    at, delay = min(one.at for one in some), median(one.delay for one in some)
+    at, delay = min(one.at for one in some), min(one.delay for one in some)  # what took longer had other reasons
     return replace(some[0], candidate=candidate, at=at, delay=delay)
 
 

@@ -11,9 +11,9 @@ from statistics import median
 import anyio
 
 from bench.journals import Foretold, Proposal
-from bench.simulated import Ignore, Tally
+from bench.simulated import Tally
 from specbuild.cures import Made
-from specbuild.events import RepairMade
+from specbuild.events import RepairMade, Silent
 from specbuild.execution import FORK_FROM, Execution, Foresight
 from specbuild.failures import Failure
 from specbuild.field import Field, Runner
@@ -151,7 +151,7 @@ class RecordedMender:
         self._failures = failures
         self._children = children
         self._foretold = foretold
-        self._trials = Trials(Ignore(), anyio.current_time, None)
+        self._trials = Trials(Silent(), anyio.current_time, None)
         self._began = anyio.current_time()
 
     def reader(self) -> RecordedReader:

@@ -219,7 +219,7 @@ def main(arguments: list[str]) -> int:
     worlds: Sequence[Simulated] = recorded or _random(given)
     machines = [Machine.parse(text) for text in given.machines.split(",")] if given.machines else _usual(recorded)
     real = recorded_machine(recorded, given.cores or cores_of(given.race)) if recorded else None
-    measured = list(dict.fromkeys([*machines, *([real] if real else [])]))
+    measured = machines if real is None or real in machines else [*machines, real]
     results = measure(worlds, modes, measured, Conditions(limit=given.limit))
     oracle = {str(machine): oracles(worlds, machine, results[str(machine)]) for machine in measured}
     table = summary(results, oracle)
@@ -249,12 +249,11 @@ def drawn(table: Mapping[str, Mapping[str, Figures]], machines: Sequence[Machine
     """The plot: mean seconds of each mode over slots."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for machine in machines:
-        for mode, row in table[str(machine)].items():
-            if (seconds := row.get("mean_seconds")) is not None:
+        rows = table[str(machine)]
+        oracle = next((row.get("oracle_seconds") for row in rows.values()), None)
+        for mode, seconds in [(mode, row.get("mean_seconds")) for mode, row in rows.items()] + [("oracle", oracle)]:
+            if seconds is not None:
                 lines.setdefault(mode, []).append((machine.slots, seconds))
-                oracle = row["oracle_seconds"]
-        if lines and oracle is not None:
-            lines.setdefault("oracle", []).append((machine.slots, oracle))
     return curves(lines, f"seconds to a verified environment over slots, mean of {count} repositories")
 
 

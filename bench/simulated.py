@@ -11,7 +11,7 @@ import anyio
 
 from bench.thinking import Latency, Thinker, ThinkingMender, ThinkingWorkshop
 from specbuild.breadth import Breadth
-from specbuild.events import Event
+from specbuild.events import Reporter, Silent
 from specbuild.execution import Mends, Workshop
 from specbuild.field import Field
 from specbuild.recipe import Recipe
@@ -102,7 +102,7 @@ class Simulated(Protocol):
         """Candidates that come so many seconds after they are asked for."""
         ...
 
-    def stage(self, cpu: Cpu, field: Field) -> Stage:
+    def stage(self, cpu: Cpu, field: Field, reporter: Reporter) -> Stage:
         """For one race; on a virtual loop."""
         ...
 
@@ -130,13 +130,6 @@ class Run:
     """Share of all seconds of work of which no recording tells how it ends."""
 
 
-class Ignore:
-    """A reporter that keeps nothing."""
-
-    def emit(self, event: Event) -> None:
-        """Nothing."""
-
-
 @dataclass(frozen=True)
 class Conditions:
     """What holds for every build."""
@@ -147,11 +140,12 @@ class Conditions:
     """Of the model that makes candidates and repairs, if one does."""
 
 
-async def build(world: Simulated, mode: Mode, machine: Machine, conditions: Conditions) -> tuple[RaceResult, Tally]:
+async def build(
+    world: Simulated, mode: Mode, machine: Machine, conditions: Conditions, reporter: Reporter
+) -> tuple[RaceResult, Tally]:
     """Race the world's candidates; on a virtual loop only."""
-    cpu, reporter = Cpu(machine.cores), Ignore()
     field = Field(anyio.current_time, reporter, lambda recipe: None, salt=lambda name: "" if mode.checkpoints else name)
-    stage = world.stage(cpu, field)
+    stage = world.stage(Cpu(machine.cores), field, reporter)
     workshop, mender, before = stage.workshop, stage.mender, world.before
     if conditions.thinking is not None:
         thinker = Thinker(conditions.thinking, world.name)
@@ -184,9 +178,16 @@ def _later(field: Field, after: float, candidates: Sequence[Candidate]) -> Later
     return bring
 
 
-def run(world: Simulated, mode: Mode, machine: Machine, conditions: Conditions = Conditions()) -> Run:
-    """Build a world and sum up."""
-    result, tally = anyio.run(build, world, mode, machine, conditions, backend_options={"loop_factory": VirtualLoop})
+def run(
+    world: Simulated,
+    mode: Mode,
+    machine: Machine,
+    conditions: Conditions = Conditions(),
+    reporter: Reporter | None = None,
+) -> Run:
+    """Build a world and sum up; events go to `reporter`."""
+    arguments = world, mode, machine, conditions, reporter or Silent()
+    result, tally = anyio.run(build, *arguments, backend_options={"loop_factory": VirtualLoop})
     committed = result.winner is not None
     return Run(
         seconds=result.seconds if committed or conditions.limit is None else conditions.limit,

@@ -81,8 +81,8 @@ def markdown(some: Sequence[Comparison]) -> str:
     modes = [mode for mode in table if mode != "all"]
     lines += ["", f"| real → simulated s | {' | '.join(modes)} |", "|---" * (len(modes) + 1) + "|"]
     for project in dict.fromkeys(one.project for one in some):
-        cells = {one.mode: _cell(one) for one in some if one.project == project}
-        lines.append(f"| {project} | {' | '.join(cells.get(mode, '-') for mode in modes)} |")
+        seconds = {one.mode: _cell(one) for one in some if one.project == project}
+        lines.append(f"| {project} | {' | '.join(seconds.get(mode, '-') for mode in modes)} |")
     return "\n".join(lines)
 
 
