@@ -35,6 +35,8 @@ from specbuild.testing.fakes import Behaviour, FakeBackend, Files
 from specbuild.tree import Work, check_key
 from specbuild.watch import TALLY
 
+LEAST_SECONDS = 0.001
+
 LEAST_CORES = 0.02
 """What work keeps busy at least: the figures of short steps are coarse."""
 
@@ -82,7 +84,7 @@ def cost_of(samples: Sequence[Sample], kinds: Costs, cores: float) -> Cost:
 
 
 def _cores(samples: Sequence[Sample], seconds: float) -> float:
-    return max(median(one.cpu_seconds for one in samples) / max(seconds, 0.001), LEAST_CORES)
+    return max(median(one.cpu_seconds for one in samples) / max(seconds, LEAST_SECONDS), LEAST_CORES)
 
 
 @dataclass(frozen=True)
@@ -236,12 +238,11 @@ class _Maker:
         agreeing = [one for one in ended if one.ok is ok]
         whole = [one for one in agreeing if not one.early]
         cost = cost_of(whole or agreeing, self.kinds, self.cores)
-        if not whole:
-            usual = self._usual(kind, digest)
-            cost = Cost(max(cost.seconds, usual.seconds), cost.cores)
         early = [one.seconds for one in agreeing if one.early]
         typical = sorted(whole or agreeing, key=lambda one: one.seconds)[len(whole or agreeing) // 2]
-        scale = cost.seconds / max(typical.seconds, 0.001)
+        scale = cost.seconds / max(typical.seconds, LEAST_SECONDS)
+        if not whole:
+            cost = Cost(max(cost.seconds, self._usual(kind, digest).seconds), cost.cores)
         return Piece(
             seconds=cost.seconds,
             cores=cost.cores,
@@ -253,8 +254,8 @@ class _Maker:
 
     def _assumed(self, cut_short: Sequence[Sample], kind: str, digest: str, *, passes: bool) -> Piece:
         usual = self._usual(kind, digest)
-        longest = max((one.seconds for one in cut_short if one.busy <= BUSY * self.cores), default=0.0)
-        return Piece(max(usual.seconds, longest), usual.cores, passes, assumed=True)
+        lasted = (one.seconds if one.busy <= BUSY * self.cores else one.cpu_seconds / usual.cores for one in cut_short)
+        return Piece(max(usual.seconds, *lasted, 0.0), usual.cores, passes, assumed=True)
 
     def _usual(self, kind: str, digest: str) -> Cost:
         """What the same command took elsewhere, else the median of its kind."""

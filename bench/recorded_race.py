@@ -214,6 +214,7 @@ class RecordedMender:
             return []
         fit = [child for child in self._children.get(self._digest(entry), ()) if self._fits(child, failures)]
         fit = [child for child in fit if not (foreseen and _moves(child, entry.recipe))]
+        fit = list(_at(place, plain(entry.recipe), fit))
         if fit:
             await anyio.sleep(median(child.delay for child in fit))
         return list(self._entered(runner, fit, place, against, foreseen=foreseen))
@@ -254,10 +255,29 @@ def _moves(child: Proposal, recipe: Recipe) -> bool:
     return child.candidate.recipe.base != recipe.base
 
 
+def _at(place: int, recipe: Recipe, children: Sequence[Proposal]) -> Iterator[Proposal]:
+    """Of the children those that no longer run the work at a place as it was; of the same repairs the last place."""
+    node = node_at(recipe, place)
+    latest: dict[tuple[str, ...], Proposal] = {}
+    for child in children:
+        names = tuple(repair.name for repair in child.repairs)
+        other = child.candidate.recipe
+        if place_of(other, node) is None and (
+            names not in latest or _since(recipe, other) > _since(recipe, latest[names].candidate.recipe)
+        ):
+            latest[names] = child
+    yield from latest.values()
+
+
+def _since(before: Recipe, after: Recipe) -> int:
+    """The place at which one Recipe leaves the other."""
+    pairs = zip(before.steps, after.steps, strict=False)
+    return next((n for n, (old, new) in enumerate(pairs) if old != new), min(len(before.steps), len(after.steps)))
+
+
 def _made(child: Proposal, before: Recipe, after: Recipe, place: int) -> Iterator[Made]:
     """The repairs of a child as `Trials` follows them: they begin where its Recipe leaves the other one."""
-    pairs = zip(plain(before).steps, plain(after).steps, strict=False)
-    since = next((n for n, (old, new) in enumerate(pairs) if old != new), min(len(before.steps), len(after.steps)))
+    since = _since(plain(before), plain(after))
     grown = len(after.steps) - len(before.steps)
     for number, one in enumerate(child.repairs):
         repair = Repair(name=one.name, title=one.title, why=one.why, edits=(), probability=one.probability)

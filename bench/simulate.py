@@ -212,13 +212,13 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
-        modes = _modes(given.modes)
-        recorded = _recorded(given) if given.traces else []
+        modes, recorded = _modes(given.modes), _recorded(given) if given.traces else []
+        named = given.machines.split(",") if given.machines else MACHINES_RECORDED if recorded else MACHINES
+        machines = [Machine.parse(text) for text in named]
     except (UsageError, ValueError, OSError) as error:
         parser.error(str(error))
-    worlds: Sequence[Simulated] = recorded or _random(given)
-    machines = [Machine.parse(text) for text in given.machines.split(",")] if given.machines else _usual(recorded)
-    real = recorded_machine(recorded, given.cores or cores_of(given.race)) if recorded else None
+    worlds = recorded or _random(given)
+    real = recorded_machine(recorded, _cores(given)) if recorded else None
     measured = machines if real is None or real in machines else [*machines, real]
     results = measure(worlds, modes, measured, Conditions(limit=given.limit))
     oracle = {str(machine): oracles(worlds, machine, results[str(machine)]) for machine in measured}
@@ -227,22 +227,25 @@ def main(arguments: list[str]) -> int:
     whole: dict[str, object] = {"schema_version": 2, "seed": given.seed, "machines": table, "oracle_seconds": oracle}
     if real is not None:
         compared = validation.comparisons(recorded, results[str(real)])
-        texts.append(f"Against the real builds, {real.slots} at once on {real.cores} cores:")
-        texts.append(validation.markdown(compared))
+        texts += [
+            f"Against the real builds, {real.slots} at once on {real.cores} cores:",
+            validation.markdown(compared),
+        ]
         whole["validation"] = validation.as_json(compared, str(real))
     if given.thinking:
         thought = think(worlds, machines, given.thinking)
         texts.append(thinking_markdown(thought, given.thinking))
         whole["thinking"] = {"latency": given.thinking.text, "machines": thought}
-    text = "\n\n".join(texts)
-    print(text)
-    if given.json:
-        given.json.write_text(json.dumps(whole | _runs_as_json(worlds, results), indent=2) + "\n")
-    if given.markdown:
-        given.markdown.write_text(text + "\n")
-    if given.plot:
-        given.plot.write_text(drawn(table, machines, len(worlds)))
+    _write(given, "\n\n".join(texts), whole | _runs_as_json(worlds, results), drawn(table, machines, len(worlds)))
     return 0
+
+
+def _write(given: argparse.Namespace, text: str, whole: Mapping[str, object], svg: str) -> None:
+    print(text)
+    files = [(given.json, json.dumps(whole, indent=2) + "\n"), (given.markdown, text + "\n"), (given.plot, svg)]
+    for path, content in files:
+        if path:
+            path.write_text(content)
 
 
 def drawn(table: Mapping[str, Mapping[str, Figures]], machines: Sequence[Machine], count: int) -> str:
@@ -294,18 +297,19 @@ def _modes(text: str) -> list[str]:
     return modes
 
 
+def _cores(given: argparse.Namespace) -> int:
+    """Of the machine of the journals."""
+    cores: int = given.cores or cores_of(given.race)
+    return cores
+
+
 def _recorded(given: argparse.Namespace) -> list[RecordedWorld]:
-    cores = given.cores or cores_of(given.race)
-    return read_worlds(given.traces, cores, seed=given.seed, unseen=given.unseen == "odds")
+    return read_worlds(given.traces, _cores(given), seed=given.seed, unseen=given.unseen == "odds")
 
 
 def _random(given: argparse.Namespace) -> list[World]:
     kinds = medians(given.race) if given.race else KIND_SECONDS
     return [world(given.seed * 1_000_000 + number, kinds) for number in range(given.repositories)]
-
-
-def _usual(recorded: Sequence[RecordedWorld]) -> list[Machine]:
-    return [Machine.parse(text) for text in (MACHINES_RECORDED if recorded else MACHINES)]
 
 
 def _runs_as_json(worlds: Sequence[Simulated], results: Results) -> dict[str, object]:

@@ -36,7 +36,7 @@ class Latency:
 
         Raises ValueError.
         """
-        name, _, rest = text.rpartition(":")
+        name, rest = text.split(":", 1) if ":" in text else ("always", text)
         try:
             figures = [float(figure) for figure in rest.split(",")]
         except ValueError:
@@ -44,7 +44,7 @@ class Latency:
         if not figures or not all(math.isfinite(figure) and figure >= 0 for figure in figures):
             raise ValueError(f"{text!r} has no figures of at least 0: write 10, uniform:5,20 or lognormal:10,0.5")
         match name, figures:
-            case "", [seconds]:
+            case "always", [seconds]:
                 return cls(text, lambda drawn: seconds)
             case "uniform", [low, high] if low <= high:
                 return cls(text, lambda drawn: drawn.uniform(low, high))
