@@ -21,7 +21,7 @@ from statistics import fmean, median
 
 from bench.journals import Foretold, Proposal, Recording, Sample, read_project
 from bench.recorded_race import STATE, Piece, RecordedMender, RecordedWorkshop, plain
-from bench.simulated import Stage
+from bench.simulated import MODES, Stage
 from specbuild.durations import BASE_SECONDS, KIND_SECONDS
 from specbuild.errors import UsageError
 from specbuild.events import Reporter
@@ -195,7 +195,8 @@ class _Maker:
     """Those that ended well, by digest."""
 
     def world(self) -> RecordedWorld:
-        proposals = [one for run in self.recordings for one in run.proposals]
+        told = [run for run in self.recordings if run.mode in MODES] or self.recordings  # others had learned odds
+        proposals = [one for run in told for one in run.proposals]
         self.recipes = {one.candidate.recipe.digest: one.candidate.recipe for one in proposals}
         samples = [one for run in self.recordings for one in run.samples]
         for one in samples:
@@ -213,7 +214,7 @@ class _Maker:
             recipes=self.recipes,
             pieces=self._pieces({one.candidate.recipe.digest: one.candidate.prior for one in proposals}),
             children=_grouped(_merged(one for one in proposals if one.of is not None)),
-            foretold=_foretold(one for run in self.recordings for one in run.foretold),
+            foretold=_foretold(one for run in told for one in run.foretold),
         )
 
     def _pieces(self, priors: Mapping[str, float]) -> dict[str, Piece]:
@@ -280,10 +281,11 @@ _KIND_SECONDS: Mapping[str, float] = {kind.value: seconds for kind, seconds in K
 
 
 def _merged(proposals: Iterable[Proposal]) -> list[Proposal]:
-    """Each candidate once, with its mean odds and least delay, in order of entry."""
-    found: dict[tuple[str, str], list[Proposal]] = {}
+    """Each candidate once by what it repairs and how, with its mean odds and least delay, in order of entry."""
+    found: dict[tuple[str, ...], list[Proposal]] = {}
     for one in proposals:
-        found.setdefault((one.of.digest if one.of else "", one.candidate.recipe.digest), []).append(one)
+        made = (word for repair in one.repairs for word in (repair.failure.key, repair.name))
+        found.setdefault((one.of.digest if one.of else "", one.candidate.recipe.digest, *made), []).append(one)
     return [_middle(some) for some in found.values()]
 
 

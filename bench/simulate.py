@@ -22,7 +22,9 @@ With `--thinking` a model makes candidates and repairs, each of which takes `10`
 `lognormal:10,0.5` (median, deviation of the logarithm): an agent that thinks before each command, in the mode
 `sequential`, is held against one that thinks while commands run, in the mode `full`.
 
-`--from` takes the number of cores from a race's JSON, and for random repositories the durations of steps.
+`--from` takes from a race's JSON what belongs to its journals (the number of cores, the time limit), or the durations
+of steps for random repositories. With a limit, what is not committed by then counts with it, if some mode commits it;
+without one, only repositories count that every mode commits.
 """
 
 from __future__ import annotations
@@ -86,17 +88,28 @@ def oracles(worlds: Sequence[Simulated], machine: Machine, runs: Mapping[str, Se
     ]
 
 
-def summary(results: Results, oracle: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Figures]]:
-    """Machine → mode → figures; `oracle` is by machine."""
-    return {
-        machine: {name: _figures(runs[name], runs, oracle[machine]) for name in runs}
-        for machine, runs in results.items()
-    }
+def summary(
+    results: Results, oracle: Mapping[str, Sequence[float]], *, limited: bool = False
+) -> dict[str, dict[str, Figures]]:
+    """Machine → mode → figures; `oracle` is by machine, `limited` tells whether builds end at a limit."""
+    table: dict[str, dict[str, Figures]] = {}
+    for machine, runs in results.items():
+        counted = _counted(runs, oracle[machine], limited=limited)
+        table[machine] = {name: _figures(runs[name], runs, oracle[machine], counted) for name in runs}
+    return table
 
 
-def _figures(mine: Sequence[Run], runs: Mapping[str, Sequence[Run]], oracle: Sequence[float]) -> Figures:
-    """Of the repositories that every mode commits; success is over all."""
-    common = [n for n in range(len(oracle)) if all(some[n].committed for some in runs.values())]
+def _counted(runs: Mapping[str, Sequence[Run]], oracle: Sequence[float], *, limited: bool) -> list[int]:
+    """The repositories that every mode commits; with a limit, that some mode does."""
+    if limited:
+        return [n for n, seconds in enumerate(oracle) if math.isfinite(seconds)]
+    return [n for n in range(len(oracle)) if all(some[n].committed for some in runs.values())]
+
+
+def _figures(
+    mine: Sequence[Run], runs: Mapping[str, Sequence[Run]], oracle: Sequence[float], common: Sequence[int]
+) -> Figures:
+    """Seconds are of the `common` repositories; success is over all."""
     figures: Figures = {
         "success": fmean(one.committed for one in mine),
         "assumed": fmean(one.assumed for one in mine),
@@ -202,6 +215,11 @@ def cores_of(race_file: Path | None) -> int:
     return int(json.loads(race_file.read_text())["machine"]["cores"])
 
 
+def limit_of(race_file: Path | None) -> float | None:
+    """Seconds after which builds of a race ended; None if no race is given."""
+    return None if race_file is None else float(json.loads(race_file.read_text())["limit_seconds"])
+
+
 def recorded_machine(worlds: Sequence[RecordedWorld], cores: int) -> Machine:
     """The machine of the recordings, with the slots that their widest modes had."""
     return Machine(cores, max(one.slots for world in worlds for one in world.recordings))
@@ -219,10 +237,11 @@ def main(arguments: list[str]) -> int:
         parser.error(str(error))
     worlds = recorded or _random(given)
     real = recorded_machine(recorded, _cores(given)) if recorded else None
+    limit = given.limit or (limit_of(given.race) if recorded else None)
     measured = machines if real is None or real in machines else [*machines, real]
-    results = measure(worlds, modes, measured, Conditions(limit=given.limit))
+    results = measure(worlds, modes, measured, Conditions(limit=limit))
     oracle = {str(machine): oracles(worlds, machine, results[str(machine)]) for machine in measured}
-    table = summary(results, oracle)
+    table = summary(results, oracle, limited=limit is not None)
     texts = [markdown(table)]
     whole: dict[str, object] = {"schema_version": 2, "seed": given.seed, "machines": table, "oracle_seconds": oracle}
     if real is not None:
@@ -272,7 +291,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--machines", help=f"by default {','.join(MACHINES)}; with --traces {','.join(MACHINES_RECORDED)}"
     )
-    parser.add_argument("--limit", type=float, help="seconds after which a build ends")
+    parser.add_argument("--limit", type=float, help="seconds after which a build ends; else that of the recorded race")
     parser.add_argument("--thinking", type=_latency, metavar="DISTRIBUTION", help="of a model's latency in seconds")
     parser.add_argument("--from", dest="race", type=Path, help="the JSON of `python -m bench race`")
     parser.add_argument("--cores", type=int, help="of the machine of the journals")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from bench.journals import read_project
 from bench.recorded import RecordedWorld, read_worlds
-from bench.simulate import recorded_machine
+from bench.simulate import main, recorded_machine
 from bench.simulated import MODES, Conditions, Machine, Run, run
 from bench.thinking import Latency
 from bench.validation import comparisons, figures
@@ -345,3 +347,29 @@ def test_recorded_races_come_out_as_they_were(tmp_path: Path) -> None:
 def test_recordings_are_read_by_mode(tmp_path: Path) -> None:
     recorded(tmp_path, sequential=sequential(), full=sequential())
     assert sorted(one.mode for one in read_project(tmp_path / "project")) == ["full", "sequential"]
+
+
+def test_a_simulation_is_told_in_json_markdown_and_a_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sequential().write(tmp_path / "traces" / "project" / "sequential-0.jsonl")
+    names = [tmp_path / name for name in ("out.json", "out.md", "out.svg")]
+    files = [f"--{kind}={path}" for kind, path in zip(("json", "markdown", "plot"), names, strict=True)]
+    assert main([f"--traces={tmp_path / 'traces'}", "--cores=2", "--machines=1,16", "--thinking=10", *files]) == 0
+    told, text, svg = json.loads(names[0].read_text()), names[1].read_text(), names[2].read_text()
+    assert text == capsys.readouterr().out
+    assert told["machines"]["16/16"]["full"]["mean_seconds"] == pytest.approx(41, abs=0.01)
+    assert told["machines"]["16/16"]["full"]["gap_closed"] == pytest.approx((63 - 41) / (63 - 32), abs=0.01)
+    assert told["validation"]["machine"] == "2/3"
+    assert told["validation"]["modes"]["sequential"]["mean_absolute_error"] == pytest.approx(0, abs=0.001)
+    assert told["thinking"]["machines"]["16/16"]["saved"] == pytest.approx(1 - 61 / 123, abs=0.001)
+    assert "63.0 → 63.0 (+0%)" in text
+    assert svg.count("<polyline") == len(MODES) + 1
+    ElementTree.fromstring(svg)  # noqa: S314 - our own
+
+
+def test_with_a_limit_what_is_not_committed_counts_with_it(tmp_path: Path) -> None:
+    sequential().write(tmp_path / "traces" / "project" / "sequential-0.jsonl")
+    path = tmp_path / "out.json"
+    assert main([f"--traces={tmp_path / 'traces'}", "--cores=2", "--machines=2", "--limit=50", f"--json={path}"]) == 0
+    modes = json.loads(path.read_text())["machines"]["2/2"]
+    assert (modes["sequential"]["success"], modes["sequential"]["mean_seconds"]) == (0, 50)
+    assert (modes["full"]["success"], modes["full"]["mean_seconds"]) == (1, pytest.approx(41, abs=0.01))
