@@ -277,7 +277,8 @@ def test_a_step_that_always_had_company_takes_what_its_cpu_seconds_say(tmp_path:
     found = recorded(tmp_path, sequential=script)
     other = next(recipe for recipe in found.recipes.values() if recipe.steps[1].run == "other")
     piece = found.pieces[other.checkpoints[2]]
-    assert (piece.seconds, piece.cores) == (pytest.approx(20), pytest.approx(0.5))
+    assert piece.seconds == pytest.approx(20)
+    assert piece.cores == pytest.approx(0.5)
 
 
 def test_a_check_that_was_ended_early_ends_early_again(tmp_path: Path) -> None:
@@ -334,10 +335,10 @@ def test_recorded_races_come_out_as_they_were(tmp_path: Path) -> None:
     assert recorded_machine(found, machine.cores) == machine
     compared = comparisons(found, {name: [run(one, mode, machine) for one in found] for name, mode in MODES.items()})
     assert len(compared) == 8 * len(MODES)
-    for one in compared:
-        assert one.real == pytest.approx(real[one.project, one.mode].seconds)
-        if one.mode in ("sequential", "checkpoint"):
-            assert one.error == pytest.approx(0, abs=0.01)
+    for row in compared:
+        assert row.real == pytest.approx(real[row.project, row.mode].seconds)
+        if row.mode in ("sequential", "checkpoint"):
+            assert row.error == pytest.approx(0, abs=0.01)
     total = figures(compared)
     assert total["agree"] == total["of"]
     assert total["mean_absolute_error"] is not None
