@@ -130,6 +130,10 @@ class RecordedWorld:
         pieces = [self.pieces[node] for node in nodes(plain(recipe))]
         return sum(piece.seconds * max(1.0, piece.cores / cores) for piece in pieces)
 
+    def is_known(self, recipe: Recipe) -> bool:
+        """Whether a recording tells how each piece of a Recipe's work ends."""
+        return not any(self.pieces[node].assumed for node in nodes(plain(recipe)))
+
     def oracle(self, cores: float) -> float:
         """Of the Recipes that have won in a recording."""
         won = [one.winner for one in self.recordings if one.winner is not None]

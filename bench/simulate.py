@@ -13,14 +13,15 @@ of recorded repositories, the quickest Recipe that won, really or in simulation.
 `regret` is the mean time over the oracle's; `gap closed` is (sequential - mode) ÷ (sequential - oracle) of the mean
 seconds; `slower` is the share of repositories that take over 5% longer than in the mode `sequential`, or `checkpoint`,
 on as many cores; `CPU` is all CPU time over the oracle's; `assumed` is the share of all seconds of work, cancelled work
-included, of which no recording tells how it ends. Whether an unseen check passes is drawn by the odds of its Recipe;
-with `--unseen fails` none does.
+included, of which no recording tells how it ends, and the share of repositories whose winner has such work. Whether an
+unseen check passes is drawn by the odds of its Recipe; with `--unseen fails` none does.
 
 A simulation of recorded repositories is also held against the real builds, at their cores and slots.
 
 With `--thinking` a model makes candidates and repairs, each of which takes `10` seconds, `uniform:5,20` (from, to) or
-`lognormal:10,0.5` (median, deviation of the logarithm): an agent that thinks before each command, in the mode
-`sequential`, is held against one that thinks while commands run, in the mode `full`.
+`lognormal:10,0.5` (median, deviation of the logarithm): an agent that thinks before each command, in the modes
+`sequential` and `checkpoint`, is held against one that thinks while commands run, in the mode `full`: its race begins
+after a thought, repairs of a failure come a thought after that is first told of.
 
 `--from` takes from a race's JSON what belongs to its journals (the number of cores, the time limit), or the durations
 of steps for random repositories. With a limit, what is not committed by then counts with it, if some mode commits it;
@@ -113,6 +114,7 @@ def _figures(
     figures: Figures = {
         "success": fmean(one.committed for one in mine),
         "assumed": fmean(one.assumed for one in mine),
+        "assumed_wins": fmean(one.assumed_win for one in mine),
     }
     if not common:
         return figures
@@ -141,26 +143,25 @@ def _figures(
 
 
 def think(worlds: Sequence[Simulated], machines: Sequence[Machine], latency: Latency) -> dict[str, Figures]:
-    """Machine → mean seconds of an agent that thinks before commands, and of one that thinks meanwhile."""
-    conditions = Conditions(thinking=latency)
+    """Machine → mean seconds of agents that think before commands, and of one that thinks meanwhile."""
+    modes = ("sequential", "checkpoint", "full")
     table: dict[str, Figures] = {}
-    for machine, runs in measure(worlds, ["sequential", "full"], machines, conditions).items():
-        pairs = list(zip(runs["sequential"], runs["full"], strict=True))
-        both = [(one.seconds, other.seconds) for one, other in pairs if one.committed and other.committed]
-        slow, quick = (fmean(column) for column in zip(*both, strict=True)) if both else (None, None)
-        table[machine] = {
-            "sequential_seconds": slow,
-            "speculative_seconds": quick,
-            "saved": 1 - quick / slow if slow and quick else None,
-            "compared": len(both),
-        }
+    for machine, runs in measure(worlds, modes, machines, Conditions(thinking=latency)).items():
+        common = [n for n in range(len(worlds)) if all(runs[mode][n].committed for mode in modes)]
+        row: Figures = {"compared": len(common)}
+        if common:
+            means = {mode: fmean(runs[mode][n].seconds for n in common) for mode in modes}
+            row |= {f"{mode}_seconds": seconds for mode, seconds in means.items()}
+            row["saved"] = 1 - means["full"] / means["sequential"]
+            row["saved_of_checkpoint"] = 1 - means["full"] / means["checkpoint"]
+        table[machine] = row
     return table
 
 
 def markdown(table: Mapping[str, Mapping[str, Figures]]) -> str:
     """A row a machine and mode."""
     head = ("cores/slots", "mode", "success", "mean s", "regret", "gap closed", "of checkpoint's")
-    more = ("slower than sequential, worst", "slower than checkpoint, worst", "CPU", "assumed")
+    more = ("slower than sequential, worst", "slower than checkpoint, worst", "CPU", "assumed, wins by it")
     lines = [f"| {' | '.join((*head, *more))} |", "|---" * len((*head, *more)) + "|"]
     for machine, modes in table.items():
         for name, row in modes.items():
@@ -169,19 +170,19 @@ def markdown(table: Mapping[str, Mapping[str, Figures]]) -> str:
             for rival in ("sequential", "checkpoint"):
                 share = _percent(row.get(f"slower_than_{rival}"))
                 cells.append(f"{share}, {_number(row.get(f'worst_to_{rival}'))}")
-            cells += [_number(row.get("cpu")), _percent(row["assumed"])]
+            cells += [_number(row.get("cpu")), f"{_percent(row['assumed'])}, {_percent(row['assumed_wins'])}"]
             lines.append(f"| {machine} | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def thinking_markdown(table: Mapping[str, Figures], latency: Latency) -> str:
     """A row a machine."""
-    lines = [f"A model that thinks {latency.text} s:", ""]
-    lines += ["| cores/slots | thinks before each command, mean s | thinks while commands run, mean s | saved |"]
-    lines += ["|---|---|---|---|"]
+    head = "thinks before each command, mean s", "the same with checkpoints", "thinks while commands run", "saved"
+    lines = [f"A model that thinks {latency.text} s:", "", f"| cores/slots | {' | '.join(head)} |", "|---" * 5 + "|"]
     for machine, row in table.items():
-        seconds = f"{_number(row['sequential_seconds'])} | {_number(row['speculative_seconds'])}"
-        lines.append(f"| {machine} | {seconds} | {_percent(row['saved'])} |")
+        cells = [_number(row.get(f"{mode}_seconds")) for mode in ("sequential", "checkpoint", "full")]
+        saved = f"{_percent(row.get('saved'))}, {_percent(row.get('saved_of_checkpoint'))}"
+        lines.append(f"| {machine} | {' | '.join(cells)} | {saved} |")
     return "\n".join(lines)
 
 

@@ -110,6 +110,10 @@ class Simulated(Protocol):
         """Seconds of a Recipe's work, run alone."""
         ...
 
+    def is_known(self, recipe: Recipe) -> bool:
+        """Whether all of a Recipe's work is known to end as it does; else some of that is assumed."""
+        ...
+
     def oracle(self, cores: float) -> float:
         """Seconds of the quickest Recipe that is known to work, run alone; infinite if there is none."""
         ...
@@ -128,6 +132,8 @@ class Run:
     """Of the winner's own work, run alone."""
     assumed: float = 0.0
     """Share of all seconds of work of which no recording tells how it ends."""
+    assumed_win: bool = False
+    """Whether the winner's work holds any such."""
 
 
 @dataclass(frozen=True)
@@ -196,4 +202,5 @@ def run(
         commands=sum(done.completed is not None or done.verdict is not None for done in result.executions),
         alone_seconds=world.alone(result.winner.recipe, machine.cores) if result.winner else math.inf,
         assumed=tally.assumed / ((tally.assumed + tally.recorded) or 1.0),
+        assumed_win=result.winner is not None and not world.is_known(result.winner.recipe),
     )
