@@ -82,5 +82,5 @@ def _curve(mode: str, points: Sequence[tuple[float, float]], row: int) -> Iterat
     dashes = ' stroke-dasharray="5 4"' if mode == "oracle" else ""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
-    x, y = WIDTH - RIGHT - 90, TOP + 10 + 18 * row
-    yield f'<text x="{x}" y="{y}" font-size="12" fill="{colour}">{escape(mode)}</text>'
+    x, y = WIDTH - RIGHT + 8, TOP + 10 + 18 * row
+    yield f'<text x="{x}" y="{y}" font-size="11" fill="{colour}">{escape(mode)}</text>'

@@ -244,7 +244,7 @@ def main(arguments: list[str]) -> int:
     oracle = {str(machine): oracles(worlds, machine, results[str(machine)]) for machine in measured}
     table = summary(results, oracle, limited=limit is not None)
     texts = [markdown(table)]
-    whole: dict[str, object] = {"schema_version": 2, "seed": given.seed, "machines": table, "oracle_seconds": oracle}
+    whole: dict[str, object] = {"schema_version": 2, "seed": given.seed, "machines": table}
     if real is not None:
         compared = validation.comparisons(recorded, results[str(real)])
         texts += [
@@ -256,7 +256,9 @@ def main(arguments: list[str]) -> int:
         thought = think(worlds, machines, given.thinking)
         texts.append(thinking_markdown(thought, given.thinking))
         whole["thinking"] = {"latency": given.thinking.text, "machines": thought}
-    _write(given, "\n\n".join(texts), whole | _runs_as_json(worlds, results), drawn(table, machines, len(worlds)))
+    _write(
+        given, "\n\n".join(texts), whole | _runs_as_json(worlds, results, oracle), drawn(table, machines, len(worlds))
+    )
     return 0
 
 
@@ -332,12 +334,15 @@ def _random(given: argparse.Namespace) -> list[World]:
     return [world(given.seed * 1_000_000 + number, kinds) for number in range(given.repositories)]
 
 
-def _runs_as_json(worlds: Sequence[Simulated], results: Results) -> dict[str, object]:
+def _runs_as_json(
+    worlds: Sequence[Simulated], results: Results, oracle: Mapping[str, Sequence[float]]
+) -> dict[str, object]:
     runs = {
         machine: {name: [_finite(asdict(one)) for one in some] for name, some in modes.items()}
         for machine, modes in results.items()
     }
-    return {"repositories": [one.name for one in worlds], "runs": runs}
+    seconds = {machine: [one if math.isfinite(one) else None for one in some] for machine, some in oracle.items()}
+    return {"repositories": [one.name for one in worlds], "oracle_seconds": seconds, "runs": runs}
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:
