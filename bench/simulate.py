@@ -40,9 +40,9 @@ from pathlib import Path
 from statistics import fmean, median
 
 from bench import validation
-from bench.plot import curves
 from bench.recorded import RecordedWorld, read_worlds
 from bench.simulated import MODES, Conditions, Machine, Run, Simulated, run
+from bench.tables import Figures, Results, drawn, markdown, number, oracles, percent, summary
 from bench.thinking import Latency
 from bench.worlds import World, world
 from specbuild.breadth import Breadth
@@ -50,17 +50,8 @@ from specbuild.durations import KIND_SECONDS
 from specbuild.errors import UsageError
 from specbuild.recipe import StepKind
 
-THINKING_SECONDS = 10.0
-"""Of an agent before each command, in `less_than_thinking`."""
-
 MACHINES = ("1/1", "2/2", "2/3", "2/4", "4/6", "16/16", "16/24")
 MACHINES_RECORDED = ("1/1", "2/2", "4/4", "8/8", "16/16", "32/32", "64/64")
-SLOWER = 1.05
-
-Results = dict[str, dict[str, list[Run]]]
-"""Machine → mode → one run a repository."""
-
-Figures = dict[str, float | None]
 
 
 def measure(
@@ -81,67 +72,6 @@ def measure(
     return results
 
 
-def oracles(worlds: Sequence[Simulated], machine: Machine, runs: Mapping[str, Sequence[Run]]) -> list[float]:
-    """Of each world, known beforehand or by what won on the machine."""
-    return [
-        min(one.oracle(machine.cores), *(some[n].alone_seconds for some in runs.values()))
-        for n, one in enumerate(worlds)
-    ]
-
-
-def summary(
-    results: Results, oracle: Mapping[str, Sequence[float]], *, limited: bool = False
-) -> dict[str, dict[str, Figures]]:
-    """Machine → mode → figures; `oracle` is by machine, `limited` tells whether builds end at a limit."""
-    table: dict[str, dict[str, Figures]] = {}
-    for machine, runs in results.items():
-        counted = _counted(runs, oracle[machine], limited=limited)
-        table[machine] = {name: _figures(runs[name], runs, oracle[machine], counted) for name in runs}
-    return table
-
-
-def _counted(runs: Mapping[str, Sequence[Run]], oracle: Sequence[float], *, limited: bool) -> list[int]:
-    """The repositories that every mode commits; with a limit, that some mode does."""
-    if limited:
-        return [n for n, seconds in enumerate(oracle) if math.isfinite(seconds)]
-    return [n for n in range(len(oracle)) if all(some[n].committed for some in runs.values())]
-
-
-def _figures(
-    mine: Sequence[Run], runs: Mapping[str, Sequence[Run]], oracle: Sequence[float], common: Sequence[int]
-) -> Figures:
-    """Seconds are of the `common` repositories; success is over all."""
-    figures: Figures = {
-        "success": fmean(one.committed for one in mine),
-        "assumed": fmean(one.assumed for one in mine),
-        "assumed_wins": fmean(one.assumed_win for one in mine),
-    }
-    if not common:
-        return figures
-    mean, best = fmean(mine[n].seconds for n in common), fmean(oracle[n] for n in common)
-    figures |= {
-        "mean_seconds": mean,
-        "median_seconds": median(mine[n].seconds for n in common),
-        "oracle_seconds": best,
-        "regret": mean / best,
-        "cpu": fmean(mine[n].cpu_seconds for n in common) / best,
-    }
-    for name in ("sequential", "checkpoint"):
-        if name in runs:
-            ratios = [mine[n].seconds / runs[name][n].seconds for n in common]
-            figures[f"slower_than_{name}"] = fmean(ratio > SLOWER for ratio in ratios)
-            figures[f"worst_to_{name}"] = max(ratios)
-            slow = fmean(runs[name][n].seconds for n in common)
-            closed = (slow - mean) / (slow - best) if slow > best else None
-            figures["gap_closed" if name == "sequential" else "gap_closed_of_checkpoint"] = closed
-    if "sequential" in runs:
-        thinking = fmean(
-            one.seconds + THINKING_SECONDS * one.commands for one in (runs["sequential"][n] for n in common)
-        )
-        figures["less_than_thinking"] = 1 - mean / thinking
-    return figures
-
-
 def think(worlds: Sequence[Simulated], machines: Sequence[Machine], latency: Latency) -> dict[str, Figures]:
     """Machine → mean seconds of agents that think before commands, and of one that thinks meanwhile."""
     modes = ("sequential", "checkpoint", "full")
@@ -158,40 +88,15 @@ def think(worlds: Sequence[Simulated], machines: Sequence[Machine], latency: Lat
     return table
 
 
-def markdown(table: Mapping[str, Mapping[str, Figures]]) -> str:
-    """A row a machine and mode."""
-    head = ("cores/slots", "mode", "success", "mean s", "regret", "gap closed", "of checkpoint's")
-    more = ("slower than sequential, worst", "slower than checkpoint, worst", "CPU", "assumed, wins by it")
-    lines = [f"| {' | '.join((*head, *more))} |", "|---" * len((*head, *more)) + "|"]
-    for machine, modes in table.items():
-        for name, row in modes.items():
-            cells = [_percent(row["success"]), _number(row.get("mean_seconds")), _number(row.get("regret"))]
-            cells += [_percent(row.get("gap_closed")), _percent(row.get("gap_closed_of_checkpoint"))]
-            for rival in ("sequential", "checkpoint"):
-                share = _percent(row.get(f"slower_than_{rival}"))
-                cells.append(f"{share}, {_number(row.get(f'worst_to_{rival}'))}")
-            cells += [_number(row.get("cpu")), f"{_percent(row['assumed'])}, {_percent(row['assumed_wins'])}"]
-            lines.append(f"| {machine} | {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def thinking_markdown(table: Mapping[str, Figures], latency: Latency) -> str:
     """A row a machine."""
     head = "thinks before each command, mean s", "the same with checkpoints", "thinks while commands run", "saved"
     lines = [f"A model that thinks {latency.text} s:", "", f"| cores/slots | {' | '.join(head)} |", "|---" * 5 + "|"]
     for machine, row in table.items():
-        cells = [_number(row.get(f"{mode}_seconds")) for mode in ("sequential", "checkpoint", "full")]
-        saved = f"{_percent(row.get('saved'))}, {_percent(row.get('saved_of_checkpoint'))}"
+        cells = [number(row.get(f"{mode}_seconds")) for mode in ("sequential", "checkpoint", "full")]
+        saved = f"{percent(row.get('saved'))}, {percent(row.get('saved_of_checkpoint'))}"
         lines.append(f"| {machine} | {' | '.join(cells)} | {saved} |")
     return "\n".join(lines)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
 
 
 def medians(race_file: Path) -> dict[StepKind, float]:
@@ -231,34 +136,27 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
-        modes, recorded = _modes(given.modes), _recorded(given) if given.traces else []
-        named = given.machines.split(",") if given.machines else MACHINES_RECORDED if recorded else MACHINES
-        machines = [Machine.parse(text) for text in named]
+        modes, machines, recorded = _modes(given.modes), _machines(given), _recorded(given) if given.traces else []
     except (UsageError, ValueError, OSError) as error:
         parser.error(str(error))
-    worlds = recorded or _random(given)
+    worlds: Sequence[Simulated] = recorded or _random(given)
     real = recorded_machine(recorded, _cores(given)) if recorded else None
     limit = given.limit or (limit_of(given.race) if recorded else None)
     measured = machines if real is None or real in machines else [*machines, real]
     results = measure(worlds, modes, measured, Conditions(limit=limit))
     oracle = {str(machine): oracles(worlds, machine, results[str(machine)]) for machine in measured}
     table = summary(results, oracle, limited=limit is not None)
-    texts = [markdown(table)]
-    whole: dict[str, object] = {"schema_version": 2, "seed": given.seed, "machines": table}
+    texts, whole = [markdown(table)], _as_json(worlds, results, oracle) | {"seed": given.seed, "machines": table}
     if real is not None:
         compared = validation.comparisons(recorded, results[str(real)])
-        texts += [
-            f"Against the real builds, {real.slots} at once on {real.cores} cores:",
-            validation.markdown(compared),
-        ]
+        texts.append(f"Against the real builds, {real.slots} at once on {real.cores} cores:")
+        texts.append(validation.markdown(compared))
         whole["validation"] = validation.as_json(compared, str(real))
     if given.thinking:
         thought = think(worlds, machines, given.thinking)
         texts.append(thinking_markdown(thought, given.thinking))
         whole["thinking"] = {"latency": given.thinking.text, "machines": thought}
-    _write(
-        given, "\n\n".join(texts), whole | _runs_as_json(worlds, results, oracle), drawn(table, machines, len(worlds))
-    )
+    _write(given, "\n\n".join(texts), whole, drawn(table, machines, len(worlds)))
     return 0
 
 
@@ -268,18 +166,6 @@ def _write(given: argparse.Namespace, text: str, whole: Mapping[str, object], sv
     for path, content in files:
         if path:
             path.write_text(content)
-
-
-def drawn(table: Mapping[str, Mapping[str, Figures]], machines: Sequence[Machine], count: int) -> str:
-    """The plot: mean seconds of each mode over slots."""
-    lines: dict[str, list[tuple[int, float]]] = {}
-    for machine in machines:
-        rows = table[str(machine)]
-        oracle = next((row.get("oracle_seconds") for row in rows.values()), None)
-        for mode, seconds in [(mode, row.get("mean_seconds")) for mode, row in rows.items()] + [("oracle", oracle)]:
-            if seconds is not None:
-                lines.setdefault(mode, []).append((machine.slots, seconds))
-    return curves(lines, f"seconds to a verified environment over slots, mean of {count} repositories")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -319,6 +205,11 @@ def _modes(text: str) -> list[str]:
     return modes
 
 
+def _machines(given: argparse.Namespace) -> list[Machine]:
+    usual = MACHINES_RECORDED if given.traces else MACHINES
+    return [Machine.parse(text) for text in (given.machines.split(",") if given.machines else usual)]
+
+
 def _cores(given: argparse.Namespace) -> int:
     """Of the machine of the journals."""
     cores: int = given.cores or cores_of(given.race)
@@ -334,15 +225,13 @@ def _random(given: argparse.Namespace) -> list[World]:
     return [world(given.seed * 1_000_000 + number, kinds) for number in range(given.repositories)]
 
 
-def _runs_as_json(
-    worlds: Sequence[Simulated], results: Results, oracle: Mapping[str, Sequence[float]]
-) -> dict[str, object]:
+def _as_json(worlds: Sequence[Simulated], results: Results, oracle: Mapping[str, Sequence[float]]) -> dict[str, object]:
     runs = {
         machine: {name: [_finite(asdict(one)) for one in some] for name, some in modes.items()}
         for machine, modes in results.items()
     }
     seconds = {machine: [one if math.isfinite(one) else None for one in some] for machine, some in oracle.items()}
-    return {"repositories": [one.name for one in worlds], "oracle_seconds": seconds, "runs": runs}
+    return {"schema_version": 2, "repositories": [one.name for one in worlds], "oracle_seconds": seconds, "runs": runs}
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:

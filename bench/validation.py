@@ -8,6 +8,7 @@ from statistics import fmean, median
 
 from bench.recorded import RecordedWorld
 from bench.simulated import Run
+from bench.tables import percent
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,6 @@ def markdown(some: Sequence[Comparison]) -> str:
 def _cell(one: Comparison) -> str:
     real, simulated = ("-" if seconds is None else f"{seconds:.1f}" for seconds in (one.real, one.simulated))
     return f"{real} → {simulated} ({signed(one.error)})"
-
-
-def percent(value: float | None) -> str:
-    """As in tables."""
-    return "-" if value is None else f"{value:.0%}"
 
 
 def signed(value: float | None) -> str:
