@@ -325,8 +325,8 @@ def test_a_journal_that_tells_no_paths_is_refused(tmp_path: Path) -> None:
 def test_recorded_races_come_out_as_they_were(tmp_path: Path) -> None:
     """Races of random repositories, recorded by the events of the real engine and simulated from these."""
     machine, real = Machine(2, 3), dict[tuple[str, str], Run]()
-    for number in range(8):
-        one = world(7_000_000 + number)
+    worlds = [world(7_000_000 + number) for number in range(8)]
+    for one in worlds:
         for name, mode in MODES.items():
             with Journal(tmp_path / one.name / f"{name}-0.jsonl") as journal:
                 journal.emit(Phase(at=0.0, name="race", detail="6 candidates, 3 at once"))
@@ -343,6 +343,9 @@ def test_recorded_races_come_out_as_they_were(tmp_path: Path) -> None:
     assert total["agree"] == total["of"]
     assert total["mean_absolute_error"] is not None
     assert total["mean_absolute_error"] < 0.03
+    for one, again in zip(worlds, found, strict=True):
+        there, here = (run(some, MODES["full"], Machine(16, 16)).seconds for some in (one, again))
+        assert here == pytest.approx(there, rel=0.3), "what many cores would give is told from two"
 
 
 def test_recordings_are_read_by_mode(tmp_path: Path) -> None:
