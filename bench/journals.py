@@ -18,6 +18,7 @@ from specbuild.events import (
     Event,
     FailureSeen,
     Phase,
+    Planned,
     RepairMade,
     StepEnded,
     StepStarted,
@@ -25,8 +26,10 @@ from specbuild.events import (
 )
 from specbuild.failures import Failure
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
+from specbuild.sides import sides
 from specbuild.story import read_journal
 from specbuild.strategies.contract import Candidate
+from specbuild.strategies.steps import packages
 from specbuild.tree import check_key
 from specbuild.verify.verdict import Verdict
 
@@ -55,6 +58,8 @@ class Sample:
     """None: it was cancelled, or our machinery failed."""
     early: bool = False
     """Whether it was ended as failed before its time."""
+    grafted: bool = False
+    """Whether it was not run, since the same work on an earlier state was grafted."""
     told: tuple[tuple[float, Failure], ...] = ()
     """What its output told of, each after so many seconds."""
     verdict: Verdict | None = None
@@ -123,18 +128,21 @@ def recording(mode: str, events: Iterable[Event]) -> Recording:
 
 
 def plain_recipe(event: CandidateProposed) -> Recipe:
-    """The Recipe of a candidate, with digests for commands."""
+    """The Recipe of a candidate, with digests for commands; what could run before its turn still can."""
     base, *steps, check = event.path
-    made = [
-        Step(kind=StepKind(one.kind), run=one.digest, title=title)
-        for one, title in zip(steps, event.steps, strict=True)
-    ]
+    made = [_plain_step(one, title) for one, title in zip(steps, event.steps, strict=True)]
     last = Step(kind=StepKind.TEST, run=check.digest)
     return Recipe(
         base=BaseRef(name=event.base, digest=base.digest),
         steps=tuple(made),
         check=Check(level=Level.TESTS, runner="recorded", step=last),
     )
+
+
+def _plain_step(one: Planned, title: str) -> Step:
+    if one.side:
+        return packages([one.digest]).model_copy(update={"run": one.digest, "title": title, "env": ()})
+    return Step(kind=StepKind(one.kind), run=one.digest, title=title)
 
 
 @dataclass(slots=True)
@@ -207,8 +215,11 @@ class _Reading:
             )
         recipe = self.recipes[event.candidate] = plain_recipe(event)
         self.proposed[event.candidate] = event
+        beside = sides(recipe)
         for key, one in zip((*recipe.checkpoints, check_key(recipe)), event.path, strict=True):
             self.works[one.node] = key, one.digest
+            if one.side and key in beside:
+                self.works[one.side] = beside[key].key, one.digest
         told = max([self.failed, *(self.seen.get(repair.failure.key, 0.0) for repair in event.repairs)])
         self.proposals.append((event, told))
 
@@ -231,7 +242,7 @@ class _Reading:
 
     def _end(self, event: StepEnded) -> None:
         begun = self.running.pop(event.node, None)
-        if begun is None or event.note == "reused":
+        if begun is None or event.note == "reused" or event.node not in self.works:
             return
         node, digest = self.works[event.node]
         start, early = begun.event.at, _EARLY in event.note
@@ -249,6 +260,7 @@ class _Reading:
                 cpu_seconds=event.cpu_seconds,
                 ok=event.ok if known and not event.cancelled else None,
                 early=early,
+                grafted=event.note == "grafted",
                 told=tuple((at - start, failure) for at, failure in begun.told),
             )
         )

@@ -16,11 +16,21 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 
 from bench.journals import Foretold, Proposal, Recording, Sample, read_project
-from bench.recorded_race import STATE, Piece, RecordedMender, RecordedWorkshop, plain
+from bench.recorded_race import (
+    GRAFT_SECONDS,
+    STATE,
+    Graft,
+    Piece,
+    RecordedBackend,
+    RecordedMender,
+    RecordedWorkshop,
+    plain,
+)
 from bench.simulated import MODES, Stage
 from specbuild.durations import BASE_SECONDS, KIND_SECONDS
 from specbuild.errors import UsageError
@@ -29,9 +39,10 @@ from specbuild.execution import kind as kind_of
 from specbuild.failures import Failure
 from specbuild.field import Field
 from specbuild.recipe import BaseRef, Check, Recipe, Step
+from specbuild.sides import sides
 from specbuild.strategies.contract import Candidate
 from specbuild.testing.cpu import Cpu
-from specbuild.testing.fakes import Behaviour, FakeBackend, Files
+from specbuild.testing.fakes import Behaviour, Files
 from specbuild.tree import Work, check_key
 from specbuild.watch import TALLY
 
@@ -64,7 +75,7 @@ def kinds_of(samples: Iterable[Sample], cores: float) -> dict[str, Cost]:
     """Medians by kind of work, of what ended well while at most `BUSY` of the machine's cores were busy."""
     found: dict[str, list[Sample]] = {}
     for one in samples:
-        if one.ok and one.busy <= BUSY * cores:
+        if one.ok and not one.grafted and one.busy <= BUSY * cores:
             found.setdefault(one.kind, []).append(one)
     return {
         kind: Cost(median(one.seconds for one in some), _cores(some, median(one.seconds for one in some)))
@@ -103,6 +114,8 @@ class RecordedWorld:
     children: Mapping[str, Sequence[Proposal]]
     """Digest of a Recipe → what repairs it."""
     foretold: Mapping[str, Sequence[Foretold]]
+    grafts: Mapping[tuple[str, str], Graft]
+    """(Node of a state, node of a side) → what the side is on that state."""
 
     @cached_property
     def failures(self) -> Sequence[Failure]:
@@ -119,7 +132,7 @@ class RecordedWorld:
     def stage(self, cpu: Cpu, field: Field, reporter: Reporter) -> Stage:
         """For one race."""
         del reporter  # what was foreseen is in the recordings
-        backend = FakeBackend(self._script, cpu=cpu)
+        backend = RecordedBackend(self._script, cpu, self.grafts)
         checks = {(recipe.checkpoints[-1], recipe.check.digest): check_key(recipe) for recipe in self.recipes.values()}
         workshop = RecordedWorkshop(backend, self.pieces, checks)
         mender = RecordedMender(field, self.failures, self.children, self.foretold)
@@ -193,6 +206,8 @@ class _Maker:
     seed: int
     unseen: bool
     recipes: dict[str, Recipe] = field(default_factory=dict[str, Recipe])
+    beside: dict[str, str] = field(default_factory=dict[str, str])
+    """Node → that of the same work on an earlier state."""
     samples: dict[str, list[Sample]] = field(default_factory=dict[str, list[Sample]])
     """By node."""
     commands: dict[str, list[Sample]] = field(default_factory=dict[str, list[Sample]])
@@ -202,7 +217,8 @@ class _Maker:
         told = [run for run in self.recordings if run.mode in MODES] or self.recordings  # others had learned odds
         proposals = [one for run in told for one in run.proposals]
         self.recipes = {one.candidate.recipe.digest: one.candidate.recipe for one in proposals}
-        samples = [one for run in self.recordings for one in run.samples]
+        self.beside = {key: side.key for recipe in self.recipes.values() for key, side in sides(recipe).items()}
+        samples = [one for run in self.recordings for one in run.samples if not one.grafted]
         for one in samples:
             self.samples.setdefault(one.node, []).append(one)
             if one.ok:
@@ -219,6 +235,7 @@ class _Maker:
             pieces=self._pieces({one.candidate.recipe.digest: one.candidate.prior for one in proposals}),
             children=_grouped(_merged(one for one in proposals if one.of is not None)),
             foretold=_foretold(one for run in told for one in run.foretold),
+            grafts=self._grafts(),
         )
 
     def _pieces(self, priors: Mapping[str, float]) -> dict[str, Piece]:
@@ -228,14 +245,29 @@ class _Maker:
             passes = self.unseen and drawn < priors[digest]
             works: tuple[Work, ...] = (recipe.base, *recipe.steps, recipe.check)
             for node, work in zip(nodes(recipe), works, strict=True):
-                if node not in pieces:
-                    ends_well = passes if isinstance(work, Check) else True
-                    pieces[node] = self._piece(node, kind_of(work), _digest(work), passes=ends_well)
+                ends_well = passes if isinstance(work, Check) else True
+                side = self.beside.get(node, node)
+                for here, there in ((node, side), (side, node)):
+                    if here not in pieces:
+                        mine = self.samples.get(here) or self.samples.get(there, [])
+                        pieces[here] = self._piece(mine, kind_of(work), _digest(work), passes=ends_well)
         return pieces
 
-    def _piece(self, node: str, kind: str, digest: str, *, passes: bool) -> Piece:
-        """`digest` is of the real work; `passes` tells how it ends if no recording does."""
-        mine = self.samples.get(node, [])
+    def _grafts(self) -> dict[tuple[str, str], Graft]:
+        """(Node of a state, node of a side) → what the side is on that state; none of those that would not take."""
+        runs = [run.samples for run in self.recordings]
+        seconds = [one.seconds for some in runs for one in some if one.grafted]
+        usual = median(seconds) if seconds else GRAFT_SECONDS
+        grafts: dict[tuple[str, str], Graft] = {}
+        for recipe in self.recipes.values():
+            for before, node in pairwise(recipe.checkpoints):
+                side = self.beside.get(node)
+                if side is not None and not any(_refused(node, side, some) for some in runs):
+                    grafts[before, side] = Graft(node, usual)
+        return grafts
+
+    def _piece(self, mine: Sequence[Sample], kind: str, digest: str, *, passes: bool) -> Piece:
+        """From executions; `digest` is of the real work, `passes` tells how it ends if no recording does."""
         ended = [one for one in mine if one.ok is not None]
         if not ended:
             return self._assumed(mine, kind, digest, passes=passes)
@@ -268,6 +300,12 @@ class _Maker:
         if same:
             return cost_of(same, self.kinds, self.cores)
         return self.kinds.get(kind) or Cost(_KIND_SECONDS.get(kind, BASE_SECONDS), 1.0)
+
+
+def _refused(node: str, side: str, samples: Sequence[Sample]) -> bool:
+    """Whether a side was there when the work was run at its own node."""
+    there = min((one.end for one in samples if one.node == side and one.ok), default=math.inf)
+    return any(one.node == node and not one.grafted and one.start > there for one in samples)
 
 
 def _digest(work: Work) -> str:

@@ -32,13 +32,18 @@ from specbuild.repairs import Repair
 from specbuild.sandbox.contract import Checkpoint, Command, Completed, LineSink, Sandbox
 from specbuild.sites import node_at, place_alike, place_of
 from specbuild.strategies import odds
-from specbuild.testing.fakes import FakeBackend
+from specbuild.testing.cpu import Cpu
+from specbuild.testing.fakes import FakeBackend, Script
 from specbuild.tree import Edge, Entry, Work
 from specbuild.trials import Trials
 from specbuild.verify.verdict import Verdict
 
 STATE = "/state"
 """Where a sandbox keeps the name of its node."""
+
+
+GRAFT_SECONDS = 0.05
+"""Of a graft, where none was recorded: it compares names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,15 @@ class Piece:
     verdict: Verdict | None = None
     assumed: bool = False
     """Whether no recording tells how it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graft:
+    """What is grafted onto a state, and how long that takes."""
+
+    node: str
+    """To which it leads."""
+    seconds: float
 
 
 def plain(recipe: Recipe) -> Recipe:
@@ -91,6 +105,26 @@ class RecordedReader:
         new = [failure for failure in failures if failure.key not in self._found]
         self._found |= {failure.key for failure in new}
         return new
+
+
+class RecordedBackend(FakeBackend):
+    """Keeps names of nodes in place of files, and grafts what was grafted, or never refused, in the recordings."""
+
+    def __init__(self, script: Script, cpu: Cpu, grafts: Mapping[tuple[str, str], Graft]) -> None:
+        """`grafts` are by the nodes of the state and of the side."""
+        super().__init__(script, cpu=cpu)
+        self._grafts = grafts
+
+    async def graft(self, onto: Checkpoint, side: Checkpoint, key: str) -> Checkpoint | None:
+        """The Checkpoint `key`, after a while; None if it was refused."""
+        made = self._grafts.get((self._node(onto), self._node(side)))
+        if made is None:
+            return None
+        await anyio.sleep(made.seconds)
+        return self.store(key, onto, {STATE: made.node.encode()})
+
+    def _node(self, checkpoint: Checkpoint) -> str:
+        return self.files[checkpoint.key][STATE].decode()
 
 
 class RecordedWorkshop:

@@ -29,6 +29,7 @@ class Mode:
 
     breadth: Breadth
     ahead: bool
+    beside: bool = False
     checkpoints: bool = True
 
 
@@ -37,7 +38,8 @@ MODES: Mapping[str, Mode] = {
     "checkpoint": Mode(Breadth.RECIPE, ahead=False),
     "strategy": Mode(Breadth.ALL, ahead=False),
     "command": Mode(Breadth.STRATEGY, ahead=True),
-    "full": Mode(Breadth.ALL, ahead=True),
+    "both": Mode(Breadth.ALL, ahead=True),
+    "full": Mode(Breadth.ALL, ahead=True, beside=True),
 }
 
 
@@ -168,6 +170,7 @@ async def build(
         later=[_later(field, after, candidates) for after, candidates in world.later],
         mender=mender,
         ahead=mode.ahead,
+        beside=mode.beside,
         breadth=mode.breadth,
         time_limit=conditions.limit,
         clock=anyio.current_time,

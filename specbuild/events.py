@@ -72,6 +72,8 @@ class Planned(Frozen):
     """As in the events of steps: `base`, the kind of a step, or `test`."""
     digest: str
     """Of the base, step or check by itself: the same in every build, whatever keeps their checkpoints apart."""
+    side: str = ""
+    """Key of the state that it leaves where it runs before its turn, if it can."""
 
 
 class CandidateProposed(_Event):

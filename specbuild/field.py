@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from specbuild.events import CandidateProposed, Planned, RepairMade, Reporter
 from specbuild.execution import kind, title
 from specbuild.recipe import Recipe
+from specbuild.sides import sides
 from specbuild.strategies.contract import Candidate
 from specbuild.tree import Entry, Work, check_key
 
@@ -132,5 +133,7 @@ def _path(recipe: Recipe) -> Iterator[Planned]:
     """All work of a Recipe, with the nodes of its salt and the digests without."""
     plain = _salted(recipe, "")
     works: tuple[Work, ...] = (recipe.base, *plain.steps, recipe.check)
+    beside = sides(recipe)
     for node, work in zip((*recipe.checkpoints, check_key(recipe)), works, strict=True):
-        yield Planned(node=node, kind=kind(work), digest=work.digest)
+        side = beside[node].key if node in beside else ""
+        yield Planned(node=node, kind=kind(work), digest=work.digest, side=side)
