@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from xml.sax.saxutils import escape
 
-COLOURS = ("#1f77b4", "#7f7f7f", "#9467bd", "#ff7f0e", "#2ca02c")
+COLOURS = ("#1f77b4", "#7f7f7f", "#9467bd", "#ff7f0e", "#8c564b", "#2ca02c")
 """Of modes, in order."""
 
 CURVES_HEIGHT = 380

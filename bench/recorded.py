@@ -305,7 +305,7 @@ class _Maker:
 def _refused(node: str, side: str, samples: Sequence[Sample]) -> bool:
     """Whether a side was there when the work was run at its own node."""
     there = min((one.end for one in samples if one.node == side and one.ok), default=math.inf)
-    return any(one.node == node and not one.grafted and one.start > there for one in samples)
+    return any(one.node == node and not one.grafted and one.start >= there for one in samples)
 
 
 def _digest(work: Work) -> str:

@@ -35,6 +35,9 @@ from specbuild.journal import Journal
 from specbuild.recipe import Level
 from specbuild.verify.verdict import Verdict
 
+Work = tuple[str, str]
+"""Kind, command."""
+
 FAILURE = MissingHeader(header="cairo.h", evidence="cairo.h: No such file")
 SYSTEM, FIX, INSTALL, TEST = ("system", "apt"), ("system", "fix"), ("dependencies", "install"), ("test", "pytest")
 BROKEN, REPAIRED = [SYSTEM, INSTALL, TEST], [SYSTEM, FIX, INSTALL, TEST]
@@ -55,9 +58,7 @@ class Script:
         self.events.append(StepStarted.model_validate({**base, "step_kind": "base", "candidates": ("c1",)}))
         self.events.append(StepEnded.model_validate({**base, "ok": True}))
 
-    def propose(
-        self, name: str, works: Sequence[tuple[str, str]], *, prior: float = 0.8, foreseen: bool | None = None
-    ) -> None:
+    def propose(self, name: str, works: Sequence[Work], *, prior: float = 0.8, foreseen: bool | None = None) -> None:
         """A candidate; with `foreseen` given it repairs the failure of the one before its last dot."""
         made: tuple[RepairMade, ...] = ()
         if foreseen is not None:
@@ -82,9 +83,22 @@ class Script:
             )
         )
 
+    def graft(self, works: Sequence[Work], place: int, seconds: float) -> None:
+        """The work is not run, since its side is taken over."""
+        self.run(works, place, seconds, cpu=0.0)
+        last = self.events.pop()
+        self.events.append(last.model_copy(update={"note": "grafted", "exit_code": None, "end": ""}))
+
+    def aside(self, works: Sequence[Work], place: int, seconds: float, *, cpu: float) -> None:
+        """The work, which the moment of its end does not wait for, runs before its turn."""
+        command, node = works[place][1], self._planned(works, place).side
+        self.events.append(StepStarted(at=self.at, node=node, title=command, step_kind="system", candidates=("c1",)))
+        ended = StepEnded(at=self.at + seconds, node=node, title=command, ok=True, exit_code=0, end="exited")
+        self.events.append(ended.model_copy(update={"seconds": seconds, "cpu_seconds": cpu}))
+
     def run(
         self,
-        works: Sequence[tuple[str, str]],
+        works: Sequence[Work],
         place: int,
         seconds: float,
         *,
@@ -124,10 +138,11 @@ class Script:
             for event in self.events:
                 journal.emit(event)
 
-    def _planned(self, works: Sequence[tuple[str, str]], place: int) -> Planned:
+    def _planned(self, works: Sequence[Work], place: int) -> Planned:
         kind, command = works[place]
         node = ".".join((self.salt, *(command for _, command in works[: place + 1])))
-        return Planned(node=node, kind=kind, digest=command)
+        side = f"{self.salt}.side.{command}" if command.startswith("packages") else ""
+        return Planned(node=node, kind=kind, digest=command, side=side)
 
 
 def seen(at: float, node: str, title: str, kind: str, probability: float = 0.9) -> FailureSeen:
@@ -252,6 +267,39 @@ def test_what_never_ran_passes_by_its_odds_or_not_at_all(tmp_path: Path) -> None
         with_unseen(prior=prior).write(tmp_path / "project" / "sequential-0.jsonl")
         (found,) = read_worlds(tmp_path, 2, unseen=unseen)
         assert run(found, MODES["strategy"], Machine(4, 4)).seconds == pytest.approx(seconds, abs=0.01)
+
+
+def grafting(*, refused: bool = False) -> Script:
+    """Packages (8 s) are installed beside the toolchain (6 s) and taken over at once, unless they are refused."""
+    works = [SYSTEM, ("toolchain", "uv"), ("system", "packages"), INSTALL, TEST]
+    script = Script("one")
+    script.propose("c1", works)
+    script.begin()
+    script.run(works, 0, 10, cpu=5)
+    script.aside(works, 2, 8, cpu=4)
+    script.run(works, 1, 6, cpu=3)
+    script.at += 2
+    if refused:
+        script.run(works, 2, 8, cpu=4)
+    else:
+        script.graft(works, 2, 0.5)
+    script.run(works, 3, 12, cpu=6)
+    script.run(works, 4, 6, cpu=3)
+    script.commit("c1")
+    return script
+
+
+def test_what_was_installed_beside_is_grafted_again(tmp_path: Path) -> None:
+    found = recorded(tmp_path, full=grafting())
+    seconds = {mode: run(found, MODES[mode], Machine(2, 3)).seconds for mode in ("full", "both", "sequential")}
+    assert seconds["full"] == pytest.approx(1 + 10 + 8 + 0.5 + 12 + 6, abs=0.01)
+    assert seconds["both"] == seconds["sequential"] == pytest.approx(1 + 10 + 6 + 8 + 12 + 6, abs=0.01)
+
+
+def test_what_could_not_be_grafted_is_run_at_its_place_again(tmp_path: Path) -> None:
+    found = recorded(tmp_path, full=grafting(refused=True))
+    full = run(found, MODES["full"], Machine(2, 3))
+    assert full.seconds == pytest.approx(1 + 10 + 8 + 8 + 12 + 6, abs=0.01)
 
 
 def test_a_step_that_always_had_company_takes_what_its_cpu_seconds_say(tmp_path: Path) -> None:
