@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
 from bench.plot import curves
+from bench.race import LIMITS
 from bench.simulated import Machine, Run, Simulated
 
 THINKING_SECONDS = 10.0
@@ -55,6 +56,9 @@ def _figures(
         "success": fmean(one.committed for one in mine),
         "assumed": fmean(one.assumed for one in mine),
         "assumed_wins": fmean(one.assumed_win for one in mine),
+    }
+    figures |= {
+        f"success_within_{limit}": fmean(one.committed and one.seconds <= limit for one in mine) for limit in LIMITS
     }
     if not common:
         return figures

@@ -201,11 +201,12 @@ def test_a_sequential_recording_tells_what_every_mode_takes(
     assert done.alone_seconds == pytest.approx(10 + 4 + 12 + 6)
 
 
-def test_steps_that_keep_a_core_busy_wait_for_the_leader_where_there_is_one_core(tmp_path: Path) -> None:
+def test_steps_that_keep_a_core_busy_share_it_where_there_is_one(tmp_path: Path) -> None:
     found = recorded(tmp_path, sequential=sequential(cpu=1.0))
     two, one = (run(found, MODES["full"], Machine(cores, 2)) for cores in (2, 1))
     assert two.seconds == pytest.approx(1 + 10 + 8 + 4 + 12 + 6, abs=0.01)
-    assert one.seconds == pytest.approx(1 + 10 + 20 + 4 + 12 + 6, abs=0.2), "the fix hardly runs beside"
+    assert two.cpu_seconds > two.seconds
+    assert one.cpu_seconds < one.seconds <= 1 + 10 + 20 + 4 + 12 + 6 + 0.5
 
 
 def test_work_that_keeps_more_cores_busy_than_there_are_takes_longer(tmp_path: Path) -> None:
