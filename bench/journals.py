@@ -17,6 +17,7 @@ from specbuild.events import (
     CandidateProposed,
     Event,
     FailureSeen,
+    Notice,
     Phase,
     Planned,
     RepairMade,
@@ -108,6 +109,7 @@ class Recording:
     before: float
     """Seconds from its start until the race began."""
     slots: int
+    """As many as the machine bore."""
     seconds: float | None
     """From its start to the commit; None if there was none."""
     proposals: tuple[Proposal, ...]
@@ -190,8 +192,9 @@ class _Reading:
         match event:
             case Phase(name="race"):
                 self.before = event.at
-                found = _AT_ONCE.search(event.detail)
-                self.slots = int(found[1]) if found else 1
+                self._allow(event.detail)
+            case Notice():
+                self._allow(event.message)
             case CandidateProposed():
                 self._propose(event)
             case StepStarted():
@@ -206,6 +209,11 @@ class _Reading:
                 self.winner, self.committed = event.candidate, event.at
             case _:
                 pass
+
+    def _allow(self, text: str) -> None:
+        """What the race begins with, or what is left of that where others keep the machine busy."""
+        if found := _AT_ONCE.search(text):
+            self.slots = int(found[1])
 
     def _propose(self, event: CandidateProposed) -> None:
         if not event.path:

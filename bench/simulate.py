@@ -16,7 +16,7 @@ on as many cores; `CPU` is all CPU time over the oracle's; `assumed` is the shar
 included, of which no recording tells how it ends, and the share of repositories whose winner has such work. Whether an
 unseen check passes is drawn by the odds of its Recipe; with `--unseen fails` none does.
 
-A simulation of recorded repositories is also held against the real builds, at their cores and slots.
+A simulation of recorded repositories is also held against the real builds, each at its own cores and slots.
 
 With `--thinking` a model makes candidates and repairs, each of which takes `10` seconds, `uniform:5,20` (from, to) or
 `lognormal:10,0.5` (median, deviation of the logarithm): an agent that thinks before each command, in the modes
@@ -126,9 +126,9 @@ def limit_of(race_file: Path | None) -> float | None:
     return None if race_file is None else float(json.loads(race_file.read_text())["limit_seconds"])
 
 
-def recorded_machine(worlds: Sequence[RecordedWorld], cores: int) -> Machine:
-    """The machine of the recordings, with the slots that their widest modes had."""
-    return Machine(cores, max(one.slots for world in worlds for one in world.recordings))
+def recorded_machines(worlds: Sequence[RecordedWorld], cores: int) -> list[Machine]:
+    """Those of the recordings: all slot counts that their builds had."""
+    return [Machine(cores, slots) for slots in sorted({one.slots for world in worlds for one in world.recordings})]
 
 
 def main(arguments: list[str]) -> int:
@@ -140,18 +140,18 @@ def main(arguments: list[str]) -> int:
     except (UsageError, ValueError, OSError) as error:
         parser.error(str(error))
     worlds: Sequence[Simulated] = recorded or _random(given)
-    real = recorded_machine(recorded, _cores(given)) if recorded else None
     limit = given.limit or (limit_of(given.race) if recorded else None)
-    measured = machines if real is None or real in machines else [*machines, real]
+    real = recorded_machines(recorded, _cores(given)) if recorded else []
+    measured = [*machines, *(machine for machine in real if machine not in machines)]
     results = measure(worlds, modes, measured, Conditions(limit=limit))
     oracle = {str(machine): oracles(worlds, machine, results[str(machine)]) for machine in measured}
     table = summary(results, oracle, limited=limit is not None)
     texts, whole = [markdown(table)], _as_json(worlds, results, oracle) | {"seed": given.seed, "machines": table}
-    if real is not None:
-        compared = validation.comparisons(recorded, results[str(real)])
-        texts.append(f"Against the real builds, {real.slots} at once on {real.cores} cores:")
+    if recorded:
+        compared = validation.comparisons(recorded, results, _cores(given))
+        texts.append(f"Against the real builds, on {_cores(given)} cores, as many at once as these ran:")
         texts.append(validation.markdown(compared))
-        whole["validation"] = validation.as_json(compared, str(real))
+        whole["validation"] = validation.as_json(compared, _cores(given))
     if given.thinking:
         thought = think(worlds, machines, given.thinking)
         texts.append(thinking_markdown(thought, given.thinking))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
 from bench.recorded import RecordedWorld
-from bench.simulated import Run
-from bench.tables import percent
+from bench.simulated import Machine
+from bench.tables import Results, percent
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,24 @@ class Comparison:
         return None if self.real is None or self.simulated is None else self.simulated / self.real - 1
 
 
-def comparisons(worlds: Sequence[RecordedWorld], runs: Mapping[str, Sequence[Run]]) -> list[Comparison]:
-    """Every project in every mode in which it was recorded; `runs` are by mode, one a world."""
+def comparisons(worlds: Sequence[RecordedWorld], results: Results, cores: int) -> list[Comparison]:
+    """Every project in every mode in which it was recorded, each build at the slots that it had, on so many cores."""
     found: list[Comparison] = []
     for number, world in enumerate(worlds):
-        for mode, some in runs.items():
+        for mode in dict.fromkeys(one.mode for one in world.recordings):
             recorded = [one for one in world.recordings if one.mode == mode]
-            if recorded:
-                real = [one.seconds for one in recorded if one.seconds is not None]
-                run = some[number]
-                seconds = run.seconds if run.committed else None
-                found.append(Comparison(world.name, mode, median(real) if real else None, seconds))
+            machines = [str(Machine(cores, one.slots)) for one in recorded]
+            if all(mode in results.get(machine, {}) for machine in machines):
+                runs = [results[machine][mode][number] for machine in machines]
+                real = _middle(one.seconds for one in recorded)
+                simulated = _middle(one.seconds if one.committed else None for one in runs)
+                found.append(Comparison(world.name, mode, real, simulated))
     return found
+
+
+def _middle(seconds: Iterable[float | None]) -> float | None:
+    known = [one for one in seconds if one is not None]
+    return median(known) if known else None
 
 
 Figures = dict[str, float | int | None]
@@ -63,10 +69,10 @@ def by_mode(some: Sequence[Comparison]) -> dict[str, Figures]:
     return {mode: figures([one for one in some if one.mode == mode]) for mode in modes} | {"all": figures(some)}
 
 
-def as_json(some: Sequence[Comparison], machine: str) -> dict[str, object]:
+def as_json(some: Sequence[Comparison], cores: int) -> dict[str, object]:
     """What `--json` writes."""
     return {
-        "machine": machine,
+        "cores": cores,
         "modes": by_mode(some),
         "projects": [asdict(one) | {"error": one.error} for one in some],
     }

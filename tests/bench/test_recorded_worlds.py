@@ -12,8 +12,9 @@ import pytest
 
 from bench.journals import read_project
 from bench.recorded import RecordedWorld, read_worlds
-from bench.simulate import main, recorded_machine
+from bench.simulate import main, recorded_machines
 from bench.simulated import MODES, Conditions, Machine, Run, run
+from bench.tables import Results
 from bench.thinking import Latency
 from bench.validation import comparisons, figures
 from bench.worlds import world
@@ -23,6 +24,7 @@ from specbuild.events import (
     CandidateProposed,
     Event,
     FailureSeen,
+    Notice,
     Phase,
     Planned,
     RepairMade,
@@ -359,6 +361,19 @@ def test_agents_think_before_commands_or_meanwhile(tmp_path: Path) -> None:
     assert meanwhile.seconds == pytest.approx(1 + 10 + 10 + 8 + 10 + 4 + 12 + 6, abs=0.01)
 
 
+def test_each_build_is_compared_at_the_slots_that_it_had(tmp_path: Path) -> None:
+    """One had the machine to itself, the other one only what others had left of it."""
+    crowded = sequential()
+    crowded.events.insert(4, Notice(at=1.0, message="others keep 1.9 cores busy: 1 at once instead of 3"))
+    found = recorded(tmp_path, full=sequential(), command=crowded)
+    assert [one.slots for one in found.recordings] == [1, 3]
+    results: Results = {}
+    for machine in recorded_machines([found], 2):
+        results[str(machine)] = {mode: [run(found, MODES[mode], machine)] for mode in ("full", "command")}
+    seconds = {one.mode: one.simulated for one in comparisons([found], results, 2)}
+    assert seconds == {"full": pytest.approx(41, abs=0.01), "command": pytest.approx(53, abs=0.01)}
+
+
 def test_a_journal_that_tells_no_paths_is_refused(tmp_path: Path) -> None:
     script = sequential()
     script.events = [
@@ -381,8 +396,9 @@ def test_recorded_races_come_out_as_they_were(tmp_path: Path) -> None:
                 journal.emit(Phase(at=0.0, name="race", detail="6 candidates, 3 at once"))
                 real[one.name, name] = run(one, mode, machine, reporter=journal)
     found = read_worlds(tmp_path, machine.cores)
-    assert recorded_machine(found, machine.cores) == machine
-    compared = comparisons(found, {name: [run(one, mode, machine) for one in found] for name, mode in MODES.items()})
+    assert recorded_machines(found, machine.cores) == [machine]
+    again = {name: [run(one, mode, machine) for one in found] for name, mode in MODES.items()}
+    compared = comparisons(found, {str(machine): again}, machine.cores)
     assert len(compared) == 8 * len(MODES)
     for row in compared:
         assert row.real == pytest.approx(real[row.project, row.mode].seconds)
@@ -392,8 +408,8 @@ def test_recorded_races_come_out_as_they_were(tmp_path: Path) -> None:
     assert total["agree"] == total["of"]
     assert total["mean_absolute_error"] is not None
     assert total["mean_absolute_error"] < 0.03
-    for one, again in zip(worlds, found, strict=True):
-        there, here = (run(some, MODES["full"], Machine(16, 16)).seconds for some in (one, again))
+    for one, other in zip(worlds, found, strict=True):
+        there, here = (run(some, MODES["full"], Machine(16, 16)).seconds for some in (one, other))
         assert here == pytest.approx(there, rel=0.3), "what many cores would give is told from two"
 
 
@@ -411,7 +427,7 @@ def test_a_simulation_is_told_in_json_markdown_and_a_plot(tmp_path: Path, capsys
     assert text == capsys.readouterr().out
     assert told["machines"]["16/16"]["full"]["mean_seconds"] == pytest.approx(41, abs=0.01)
     assert told["machines"]["16/16"]["full"]["gap_closed"] == pytest.approx((63 - 41) / (63 - 32), abs=0.01)
-    assert told["validation"]["machine"] == "2/3"
+    assert told["validation"]["cores"] == 2
     assert told["validation"]["modes"]["sequential"]["mean_absolute_error"] == pytest.approx(0, abs=0.001)
     assert told["thinking"]["machines"]["16/16"]["saved"] == pytest.approx(1 - 61 / 123, abs=0.001)
     assert "63.0 → 63.0 (+0%)" in text
