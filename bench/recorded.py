@@ -31,7 +31,7 @@ from bench.recorded_race import (
     RecordedWorkshop,
     plain,
 )
-from bench.simulated import MODES, Stage
+from bench.simulated import Stage
 from specbuild.durations import BASE_SECONDS, KIND_SECONDS
 from specbuild.errors import UsageError
 from specbuild.events import Reporter
@@ -214,7 +214,7 @@ class _Maker:
     """Those that ended well, by digest."""
 
     def world(self) -> RecordedWorld:
-        told = [run for run in self.recordings if run.mode in MODES] or self.recordings  # others had learned odds
+        told = [run for run in self.recordings if run.mode != "learned"] or self.recordings  # its odds are others
         proposals = [one for run in told for one in run.proposals]
         self.recipes = {one.candidate.recipe.digest: one.candidate.recipe for one in proposals}
         self.beside = {key: side.key for recipe in self.recipes.values() for key, side in sides(recipe).items()}
