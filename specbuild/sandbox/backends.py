@@ -18,3 +18,11 @@ def open_backend(settings: Settings) -> Backend:
     from specbuild.sandbox.overlay import OverlayBackend
 
     return OverlayBackend(settings.cache_dir / "store")
+
+
+_ON_THE_HOSTS_NETWORK = frozenset({"overlay"})
+
+
+def shares_loopback(backend: Backend) -> bool:
+    """Whether Commands with network reach what listens on the loopback interface of this machine."""
+    return backend.name in _ON_THE_HOSTS_NETWORK

@@ -29,9 +29,13 @@ USER = "sbtest"
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The conformance suite runs on both loops, the rest on asyncio's."""
+    """The conformance suite and what talks to sockets run on both loops, the rest on asyncio's."""
     loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
-    return loops | {"uvloop": uvloop.new_event_loop} if "conformance" in item.nodeid else loops
+    return loops | {"uvloop": uvloop.new_event_loop} if _on_both(item.nodeid) else loops
+
+
+def _on_both(nodeid: str) -> bool:
+    return "conformance" in nodeid or "test_relay" in nodeid
 
 
 @pytest.fixture(scope="session")
