@@ -108,7 +108,8 @@ async def test_all_who_ask_at_once_get_one_download_as_it_comes(tmp_path: Path) 
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
                     tasks.start_soon(take)
-    XX                assert kept(tmp_path) == [], "what is not whole has no name"
+                await until(lambda: begun == 5)
+                assert kept(tmp_path) == [], "what is not whole has no name"
                 gate.set()
         assert server.asked(DEB) == 1
         assert relay.counts.joined == 4
