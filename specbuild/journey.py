@@ -173,6 +173,7 @@ class _Build:
                     beside=settings.beside,
                     durations=learned.durations(),
                     breadth=settings.breadth,
+                    warm=settings.warm,
                     min_pass_ratio=settings.min_pass_ratio,
                     limits=surroundings.limits,
                     reporter=self._reporter,

@@ -69,7 +69,7 @@ async def relayed(
     folder: Path, routes: Mapping[str, Answer | Sequence[Answer]], *, most_bytes: int = 1 << 30
 ) -> AsyncGenerator[tuple[Relay, Server, Asking]]:
     with serve(routes) as server:
-        async with open_relay(folder, most_bytes=most_bytes) as relay, asking(relay, server) as client:
+        async with open_relay(folder, most_bytes=most_bytes, grace=0.2) as relay, asking(relay, server) as client:
             yield relay, server, client
 
 
@@ -150,7 +150,7 @@ async def test_a_client_that_goes_before_the_server_has_answered_is_noticed(tmp_
     with serve({}) as server:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
         port: int = listener.listeners[0].extra(SocketAttribute.local_port)  # noqa: S610 - no database
-        async with listener, open_relay(tmp_path) as relay, asking(relay, server):
+        async with listener, open_relay(tmp_path, grace=0.0) as relay, asking(relay, server):
             goes = await begin(relay, f"http://127.0.0.1:{port}{DEB}", wait=False)
             await until(lambda: relay.flying == 1)
             await goes.aclose()

@@ -1,6 +1,7 @@
 """One download for all who want the file now: each gets it from its beginning, as it comes.
 
-A flight belongs to nobody: it goes on as long as anybody wants it, and is dropped when the last one has gone.
+A flight belongs to nobody: it goes on as long as anybody wants it, and is dropped soon after the last one has gone. Not
+at once: a warmer gives way to the very step that it fetches for, and a branch that was killed to its repair.
 """
 
 from __future__ import annotations
@@ -154,14 +155,10 @@ class Flight:
         self._news.set()
         self._news = anyio.Event()
 
-    def leave(self) -> bool:
-        """One wants it no more. Whether nobody does and it has not landed, so that it is dropped."""
-        self.passengers -= 1
-        dropped = not self.passengers and not self.landed
-        if dropped:
-            self.scope.cancel()
-        self.close_if_left()
-        return dropped
+    @property
+    def is_forsaken(self) -> bool:
+        """Whether it goes on and nobody wants it."""
+        return not self.passengers and not self.landed and not self._over
 
     def close_if_left(self) -> None:
         """Close the file once it is neither written nor read any more."""
@@ -173,33 +170,44 @@ class Flight:
 class Flights:
     """The downloads that are going on."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, tasks: TaskGroup, *, grace: float) -> None:
+        """Downloads run in `tasks`, and for `grace` seconds more than anybody wants them."""
         self._folder = folder
+        self._tasks = tasks
+        self._grace = grace
         self._open: dict[tuple[str, bool], Flight] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
     @asynccontextmanager
-    async def board(self, wanted: Wanted, client: Client, headers: Headers, tasks: TaskGroup) -> AsyncGenerator[Flight]:
-        """The download of a file, begun with `headers` in `tasks` unless it is going on."""
+    async def board(self, wanted: Wanted, client: Client, headers: Headers) -> AsyncGenerator[Flight]:
+        """The download of a file, begun with `headers` unless it is going on."""
         key = wanted.name, wanted.fresh
         flight = self._open.get(key)
         if flight is None:
             flight = self._open[key] = Flight(wanted)
-            tasks.start_soon(self._fly, key, flight, client, headers)
+            self._tasks.start_soon(self._fly, key, flight, client, headers)
         flight.passengers += 1
         try:
             yield flight
         finally:
-            if flight.leave():
-                self._forget(key, flight)
+            flight.passengers -= 1
+            flight.close_if_left()
+            if flight.is_forsaken:
+                self._tasks.start_soon(self._drop, key, flight)
 
     async def _fly(self, key: tuple[str, bool], flight: Flight, client: Client, headers: Headers) -> None:
         try:
             await flight.fly(client, self._folder, headers)
         finally:
             self._forget(key, flight)
+
+    async def _drop(self, key: tuple[str, bool], flight: Flight) -> None:
+        await anyio.sleep(self._grace)
+        if flight.is_forsaken:
+            self._forget(key, flight)
+            flight.scope.cancel()
 
     def _forget(self, key: tuple[str, bool], flight: Flight) -> None:
         if self._open.get(key) is flight:

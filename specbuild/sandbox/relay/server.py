@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import anyio
 import h11
-from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
+from anyio.abc import Listener, SocketAttribute, SocketStream
 
 from specbuild.errors import SpecBuildError, TransientError, UnansweredError, UsageError
 from specbuild.http import Client
@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 256
 """More than all sandboxes of a machine have: apt opens one for each mirror."""
+
+GRACE = 3.0
+"""Seconds; apt takes one or two from its start to its first download."""
 
 _TUNNEL_WITHIN = 20.0
 """Seconds in which a server must be reached."""
@@ -75,12 +78,11 @@ class Counts:
 class Relay:
     """A proxy for apt on the loopback interface. See `open_relay`."""
 
-    def __init__(self, listener: Listener[SocketStream], folder: Folder, upstream: Upstream, tasks: TaskGroup) -> None:
+    def __init__(self, listener: Listener[SocketStream], folder: Folder, upstream: Upstream, flights: Flights) -> None:
         self._listener = listener
         self._folder = folder
-        self._flights = Flights(folder)
+        self._flights = flights
         self._upstream = upstream
-        self._tasks = tasks
         self._token = secrets.token_urlsafe(24)
         self._connections = 0
         self.counts = Counts()
@@ -173,7 +175,7 @@ class Relay:
             finally:
                 kept.body.close()
             return True
-        async with self._flights.board(wanted, client, headers, self._tasks) as flight:
+        async with self._flights.board(wanted, client, headers) as flight:
             if flight.passengers == 1:
                 self.counts.fetched += 1
             else:
@@ -207,16 +209,17 @@ class Relay:
 
 @asynccontextmanager
 async def open_relay(
-    folder: Path, options: Iterable[tuple[str, str]] = (), *, most_bytes: int = MOST_BYTES
+    folder: Path, options: Iterable[tuple[str, str]] = (), *, most_bytes: int = MOST_BYTES, grace: float = GRACE
 ) -> AsyncGenerator[Relay]:
     """A relay that keeps its files in `folder` and reaches mirrors as the host's apt, of these options, does.
 
+    Files are removed beyond `most_bytes`; downloads go on for `grace` seconds after the last who wanted them has gone.
     Raises OSError where it cannot listen or keep files, ConfigError for a proxy that it cannot use.
     """
     kept = await anyio.to_thread.run_sync(lambda: Folder(folder, most_bytes=most_bytes))
     failure: Exception | None = None
     async with Upstream(options) as upstream, await _listen() as listener, anyio.create_task_group() as tasks:
-        relay = Relay(listener, kept, upstream, tasks)
+        relay = Relay(listener, kept, upstream, Flights(kept, tasks, grace=grace))
         tasks.start_soon(relay.serve)
         try:
             yield relay
