@@ -35,7 +35,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 
 
 def _on_both(nodeid: str) -> bool:
-    return "conformance" in nodeid or "test_relay" in nodeid
+    return any(name in nodeid for name in ("conformance", "test_relay", "test_apt_downloads"))
 
 
 @pytest.fixture(scope="session")
