@@ -147,14 +147,14 @@ SIGNATURES = (
     signature(
         "ailed to fetch",
         r"E: Failed to fetch https?://(?P<host>[\w.-]{1,120})\S{1,200} {1,4}"
-        r"(?:Could not connect to|Unable to connect to|Cannot initiate the connection to|Could not resolve|Temporary failure resolving|Connection failed|"
-        r"Connection timed out|Error reading from server|Read error - |Undetermined Error|"
-        r"Could not wait for server fd)",
+        r"(?:Could not connect to|Unable to connect to|Cannot initiate the connection to|Could not resolve|"
+        r"Temporary failure resolving|Connection failed|Connection timed out|Error reading from server|Read error - |"
+        r"Undetermined Error|Could not wait for server fd)",
         NetworkTrouble,
         (
             (
-                "E: Failed to fetch http://d.example/a.deb  Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: "
-                "Connection refused)"
+                "E: Failed to fetch http://d.example/a.deb  Could not connect to 127.0.0.1:9 (127.0.0.1). - "
+                "connect (111: Connection refused)"
             ),
             NetworkTrouble(host="d.example"),
         ),
@@ -185,8 +185,8 @@ SIGNATURES = (
         ),
         (
             (
-                "E: Failed to fetch http://d.example/a.deb  File has unexpected size (3 != 580). Mirror sync in progress? "
-                "[IP: 127.0.0.1 40001]"
+                "E: Failed to fetch http://d.example/a.deb  File has unexpected size (3 != 580). Mirror sync in "
+                "progress? [IP: 127.0.0.1 40001]"
             ),
             RegistryTrouble(status="File has unexpected size", host="d.example"),
         ),
