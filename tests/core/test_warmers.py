@@ -111,7 +111,7 @@ def test_wheels_are_fetched_while_compilers_are_installed_and_nothing_is_built()
     fetched = next(step for step in raced.workshop.warmers if step.kind is StepKind.DEPENDENCIES)
     assert dict(fetched.env) == {"A": "b", "UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
     places = [(step.run, files) for step, files, at in raced.workshop.runs if at in (25.0, 26.0)]
-    tools = {"/lists", "/uv"}
+    tools = frozenset({"/lists", "/uv"})
     assert (SOURCE.run, tools) in places, "in a fork of the state with the tools, the source tree is placed first"
     assert not any(step.kind is StepKind.BUILD for step in raced.workshop.warmers)
 

@@ -44,7 +44,7 @@ async def test_only_steps_that_share_apts_downloads_are_led_to_the_relay_while_t
 
 async def test_sandboxes_that_cannot_reach_it_are_not_led_to_it(tmp_path: Path) -> None:
     before = Surroundings.of(Settings(cache_dir=tmp_path))
-    async with shared_downloads(before, FakeBackend(lambda *_: Behaviour()), pytest.fail) as surroundings:
+    async with shared_downloads(before, FakeBackend(lambda command, files: Behaviour()), pytest.fail) as surroundings:
         assert surroundings is before
 
 

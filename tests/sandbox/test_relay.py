@@ -81,7 +81,7 @@ async def test_a_package_is_downloaded_once_and_comes_with_what_its_server_said(
         assert first.body == second.body == BODY
         for name, value in said.items():
             assert first.headers[name.lower()] == second.headers[name.lower()] == value
-        assert (relay.counts.fetched, relay.counts.kept) == (1, 1)
+        assert (relay.fetched, relay.counts.kept) == (1, 1)
 
 
 async def test_what_was_kept_serves_later_relays_on_the_same_folder(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_all_who_ask_at_once_get_one_download_as_it_comes(tmp_path: Path) 
                 assert kept(tmp_path) == [], "what is not whole has no name"
                 gate.set()
         assert server.asked(DEB) == 1
-        assert relay.counts.joined == 4
+        assert relay.counts.given == 5
 
 
 async def test_a_client_that_goes_does_not_end_the_download_for_others(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_a_client_that_goes_does_not_end_the_download_for_others(tmp_path:
                 assert (await client.get(DEB)).body == BODY
 
             tasks.start_soon(stay)
-            await until(lambda: relay.counts.joined == 1)
+            await until(lambda: relay.counts.given == 2)
             await goes.aclose()
             await anyio.sleep(0.1)
             gate.set()
@@ -144,6 +144,23 @@ async def test_a_download_that_nobody_wants_any_more_is_dropped_and_leaves_nothi
         assert kept(tmp_path) == []
         assert (await client.get(DEB)).body == BODY
         assert server.asked(DEB) == 2
+
+
+async def test_what_a_client_asks_for_in_advance_is_downloaded_side_by_side(tmp_path: Path) -> None:
+    gate = threading.Event()
+    paths = [DEB.replace("1.0", f"1.{number}") for number in range(4)]
+    routes = dict.fromkeys(paths[1:], Answer(BODY)) | {paths[0]: Answer(BODY, gate=gate)}
+    async with relayed(tmp_path, routes) as (relay, server, _):
+        stream = await begin(relay, *(server.url + path for path in paths))
+        async with stream:
+            await until(lambda: len(kept(tmp_path)) == 3)
+            gate.set()
+            got = 0
+            with anyio.fail_after(20):
+                while got < 3 * len(BODY):
+                    got += len(await stream.receive())
+            await settled(relay)
+        assert [server.asked(path) for path in paths] == [1, 1, 1, 1]
 
 
 async def test_a_client_that_goes_before_the_server_has_answered_is_noticed(tmp_path: Path) -> None:
@@ -360,12 +377,13 @@ async def test_an_engine_that_is_killed_leaves_no_part_of_a_file(tmp_path: Path)
     assert kept(tmp_path) == []
 
 
-async def begin(relay: Relay, target: str, *, method: str = "GET", wait: bool = True) -> SocketStream:
-    """A connection on which something was asked for, and some of the answer has come."""
+async def begin(relay: Relay, *targets: str, method: str = "GET", wait: bool = True) -> SocketStream:
+    """A connection on which something was asked for, and some of the first answer has come."""
     stream = await anyio.connect_tcp("127.0.0.1", relay.port)
     token = relay.address.removeprefix("http://").partition("@")[0]
     secret = base64.b64encode(f"{token}:".encode()).decode()
-    await stream.send(f"{method} {target} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {secret}\r\n\r\n".encode())
+    rest = f"HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {secret}\r\n\r\n"
+    await stream.send("".join(f"{method} {target} {rest}" for target in targets).encode())
     if wait:
         with anyio.fail_after(10):
             got = await stream.receive()

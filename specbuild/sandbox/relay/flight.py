@@ -176,6 +176,8 @@ class Flights:
         self._tasks = tasks
         self._grace = grace
         self._open: dict[tuple[str, bool], Flight] = {}
+        self.begun = 0
+        """How many there were so far."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -183,19 +185,29 @@ class Flights:
     @asynccontextmanager
     async def board(self, wanted: Wanted, client: Client, headers: Headers) -> AsyncGenerator[Flight]:
         """The download of a file, begun with `headers` unless it is going on."""
+        flight = self.book(wanted, client, headers)
+        try:
+            yield flight
+        finally:
+            self.leave(flight)
+
+    def book(self, wanted: Wanted, client: Client, headers: Headers) -> Flight:
+        """The same for one who will `leave` later on."""
         key = wanted.name, wanted.fresh
         flight = self._open.get(key)
         if flight is None:
             flight = self._open[key] = Flight(wanted)
+            self.begun += 1
             self._tasks.start_soon(self._fly, key, flight, client, headers)
         flight.passengers += 1
-        try:
-            yield flight
-        finally:
-            flight.passengers -= 1
-            flight.close_if_left()
-            if flight.is_forsaken:
-                self._tasks.start_soon(self._drop, key, flight)
+        return flight
+
+    def leave(self, flight: Flight) -> None:
+        """One wants it no more."""
+        flight.passengers -= 1
+        flight.close_if_left()
+        if flight.is_forsaken:
+            self._tasks.start_soon(self._drop, flight)
 
     async def _fly(self, key: tuple[str, bool], flight: Flight, client: Client, headers: Headers) -> None:
         try:
@@ -203,10 +215,10 @@ class Flights:
         finally:
             self._forget(key, flight)
 
-    async def _drop(self, key: tuple[str, bool], flight: Flight) -> None:
+    async def _drop(self, flight: Flight) -> None:
         await anyio.sleep(self._grace)
         if flight.is_forsaken:
-            self._forget(key, flight)
+            self._forget((flight.wanted.name, flight.wanted.fresh), flight)
             flight.scope.cancel()
 
     def _forget(self, key: tuple[str, bool], flight: Flight) -> None:

@@ -73,6 +73,10 @@ class Folder:
         """The file of that name, which counts as used by this."""
         return await _in_thread(lambda: self._find(name))
 
+    async def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        return await _in_thread(lambda: (self._path / name).exists())
+
     async def begin(self, url: str, headers: Headers) -> Body:
         """A file that is written from now on. Raises OSError."""
         return await _in_thread(lambda: self._begin(url, headers))

@@ -19,7 +19,7 @@ from anyio.abc import Listener, SocketAttribute, SocketStream
 
 from specbuild.errors import SpecBuildError, TransientError, UnansweredError, UsageError
 from specbuild.http import Client
-from specbuild.sandbox.relay.flight import PART, Flights, Head, Wanted, without
+from specbuild.sandbox.relay.flight import PART, Flight, Flights, Head, Wanted, without
 from specbuild.sandbox.relay.kept import MOST_BYTES, Folder, Headers, Kept, name_of
 from specbuild.sandbox.relay.upstream import Upstream
 from specbuild.sandbox.relay.wire import ClientGoneError, Request, Wire
@@ -65,12 +65,10 @@ _FAILED = re.compile(r"Failed to fetch (http://\S{1,500})")
 class Counts:
     """What the relay has done so far, in files."""
 
-    fetched: int = 0
-    """Downloads that were begun of files that may be kept."""
     kept: int = 0
     """Files given from the disk."""
-    joined: int = 0
-    """Files given from a download that went on already."""
+    given: int = 0
+    """Files given from a download while it went on, one for each who wanted it."""
     passed: int = 0
     """Other answers, passed on."""
 
@@ -92,6 +90,11 @@ class Relay:
     def address(self) -> str:
         """What apt takes for `Acquire::http::Proxy`, with what lets one in."""
         return f"http://{self._token}@127.0.0.1:{self.port}"
+
+    @property
+    def fetched(self) -> int:
+        """How many downloads were begun of files that may be kept."""
+        return self._flights.begun
 
     @property
     def flying(self) -> int:
@@ -118,20 +121,25 @@ class Relay:
                 self._connections -= 1
 
     async def _converse(self, wire: Wire) -> None:
+        booked: dict[str, Flight] = {}
         try:
-            await wire.serve(lambda request: self._answer(wire, request))
+            await wire.serve(lambda request: self._answer(wire, request, booked))
         except* (ClientGoneError, h11.ProtocolError, TransientError):
             pass  # an answer that cannot be given as it should be ends by hanging up: apt tries again
         except* Exception:  # noqa: BLE001 - told of, and no more
             # Whatever is wrong here, one connection is all that may end by it: the build goes on.
             _log.exception("the relay for apt could not answer")
+        finally:
+            for flight in booked.values():
+                self._flights.leave(flight)
 
-    async def _answer(self, wire: Wire, request: Request) -> None:
+    async def _answer(self, wire: Wire, request: Request, booked: dict[str, Flight]) -> None:
         if not self._is_let_in(request):
             challenge = ("proxy-authenticate", 'Basic realm="specbuild"')
             await wire.refuse(407, "This proxy serves the sandboxes of one build alone", challenge)
             return
         try:
+            await self._book(wire, booked)
             await self._relay(wire, request)
         except UsageError as error:
             await wire.refuse(400, error.message)
@@ -139,6 +147,27 @@ class Relay:
             await self._give_up(wire, 504, error)
         except SpecBuildError as error:
             await self._give_up(wire, 502, error)
+
+    async def _book(self, wire: Wire, booked: dict[str, Flight]) -> None:
+        """Begin what the client asks for next: one download after the other would cost a way to the mirror each.
+
+        `booked` are the downloads that were begun so for this client; those it does not ask for any more are left.
+        """
+        ahead: dict[str, Flight] = {}
+        for request in wire.upcoming():
+            if request.method != "GET" or not self._is_let_in(request):
+                continue
+            url, headers = _asked(request)
+            wanted = _wanted(request, url, headers)
+            if wanted is None or wanted.name in ahead:
+                continue
+            if wanted.name in booked:
+                ahead[wanted.name] = booked[wanted.name]
+            elif wanted.fresh or not await self._folder.has(wanted.name):
+                client = self._upstream.client(urlsplit(url).hostname or "")
+                booked[wanted.name] = ahead[wanted.name] = self._flights.book(wanted, client, headers)
+        for name in booked.keys() - ahead.keys():
+            self._flights.leave(booked.pop(name))
 
     async def _give_up(self, wire: Wire, status: int, error: SpecBuildError) -> None:
         if wire.begun:
@@ -176,10 +205,7 @@ class Relay:
                 kept.body.close()
             return True
         async with self._flights.board(wanted, client, headers) as flight:
-            if flight.passengers == 1:
-                self.counts.fetched += 1
-            else:
-                self.counts.joined += 1
+            self.counts.given += 1
             head = await flight.begun()
             if head is None:
                 return False

@@ -16,6 +16,8 @@ TAKES_WITHIN = 600.0
 """Seconds in which a client has to take a part of a body: branches may be paused for a while."""
 
 _MOST_HEAD = 1 << 15
+_MOST_UPCOMING = 8
+_END = b"\r\n\r\n"
 _MOST_AHEAD = 1 << 16
 """Bytes of further requests that are taken while one is answered."""
 
@@ -118,6 +120,11 @@ class Wire:
                     return None
         return None
 
+    def upcoming(self) -> list[Request]:
+        """Requests that have come already while others are answered: apt sends several at a time."""
+        heads = (self._http.trailing_data[0] + self._ahead).split(_END)[:-1]
+        return [request for head in heads[:_MOST_UPCOMING] if (request := _read_alone(head + _END)) is not None]
+
     async def answer(
         self, status: int, reason: str, headers: Iterable[tuple[str, str]], chunks: AsyncIterable[bytes]
     ) -> None:
@@ -172,6 +179,19 @@ async def _received(stream: ByteStream) -> bytes:
         return await stream.receive()
     except (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
         return b""
+
+
+def _read_alone(head: bytes) -> Request | None:
+    """A request without a body; None for anything else."""
+    http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD)
+    http.receive_data(head)
+    try:
+        event = http.next_event()
+    except h11.RemoteProtocolError:
+        return None
+    if not isinstance(event, h11.Request):
+        return None
+    return Request(_text(event.method), _text(event.target), _pairs(event.headers))
 
 
 async def _one(body: bytes) -> AsyncIterator[bytes]:
