@@ -232,7 +232,8 @@ class _Race:
             scope = self._scopes[key] = anyio.CancelScope()
             tasks.start_soon(self._execute, self._tree.start(key), scope)
         if self._options.warm:
-            self._warmers.attend(tasks, slots - len(self._tree.running()))
+            # There is one slot more than there are cores, so that waiting keeps none idle: that one is not for warmers.
+            self._warmers.attend(tasks, slots - 1 - len(self._tree.running()))
         if self._is_idle():
             self._arriving = True
             tasks.start_soon(self._bring, self._later.pop(0))
