@@ -23,9 +23,13 @@
     ├── BudgetSpentError              exit 5   the time or another budget ended first
     ├── DownloadError                 exit 1   a server's answer is final and cannot be used
     │   ├── RequestRefusedError                it said no (401, 403, 404, …)
+    │   │   ├── RegistryDeniedError            a registry of images wants (other) credentials
+    │   │   └── ImageNotFoundError             a registry or an engine has no such image
     │   ├── OversizeError                      it sends more than was allowed for
     │   └── IntegrityError                     it sent other content than was promised
     └── TransientError                exit 75  network or registry trouble: trying again may help
+        ├── UnreachableError                   no connection to a server could be made
+        └── RateLimitedError                   a server wants us to come back later
 
 A message says what happened and why that usually is; `hint` says what to try.
 """
@@ -145,6 +149,14 @@ class RequestRefusedError(DownloadError):
         self.status = status
 
 
+class RegistryDeniedError(RequestRefusedError):
+    """A registry lets nobody, or not this user, do that."""
+
+
+class ImageNotFoundError(RequestRefusedError):
+    """There is no such image, or none for this platform."""
+
+
 class OversizeError(DownloadError):
     """The answer is larger than was allowed for."""
 
@@ -157,3 +169,11 @@ class TransientError(SpecBuildError):
     """The network or a registry failed in a way that may pass."""
 
     exit_code = 75
+
+
+class UnreachableError(TransientError):
+    """No connection to the server could be made."""
+
+
+class RateLimitedError(TransientError):
+    """The server answers that it was asked too much."""
