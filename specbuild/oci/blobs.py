@@ -3,16 +3,22 @@
 FOLDER/sha256-HEX         whole and checked when it was put there
 FOLDER/sha256-HEX.part    what has come so far, also from a process that was killed
 FOLDER/sha256-HEX.lock    held by whoever downloads it
+FOLDER/in-use             held by all who use blobs; whoever is the last of them removes what was whole
+
+Blobs stay no longer than somebody uses them: what is made of them is kept in a store.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import anyio
 import anyio.to_thread
@@ -25,6 +31,8 @@ from specbuild.oci.registry import Registry
 
 SLOWEST = 16 << 10
 """Bytes a second below which a download is given up: with 8 s for each MB nothing is gained by waiting."""
+STALE_AFTER = 7 * 86_400.0
+"""Seconds after which nobody is expected to go on with a download."""
 _LEAST = 120.0
 """Seconds that every blob gets."""
 _BUFFER = 1 << 20
@@ -44,20 +52,25 @@ class BlobStore:
         """Where that blob is, or would be."""
         return self.folder / digest.replace(":", "-")
 
-    def has(self, digest: str) -> bool:
-        """Whether it is here and whole."""
-        return self.path(digest).is_file()
-
-    def remove(self, digest: str) -> None:
-        """Forget one; fine if it is not here. Its lock stays, since others may wait for it."""
-        self.path(digest).unlink(missing_ok=True)
-
-    def put(self, digest: str, data: bytes) -> None:
-        """Place a small blob, which has been checked."""
+    @contextmanager
+    def in_use(self) -> Generator[None]:
+        """Nobody removes blobs meanwhile. The last to leave does."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.folder / f".{self.path(digest).name}.{os.getpid()}"
-        draft.write_bytes(data)
-        draft.replace(self.path(digest))
+        fd = os.open(self.folder / "in-use", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH)  # waits for no more than a removal
+            yield
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._remove_all()
+        finally:
+            os.close(fd)
+
+    def _remove_all(self) -> None:
+        """Of what broke off lately the beginning is kept, since it will be gone on with."""
+        for path in self.folder.glob("sha*-*"):
+            if path.suffix != ".part" or path.stat().st_mtime < time.time() - STALE_AFTER:
+                path.unlink()
 
     async def fetch(self, descriptor: Descriptor, download: Download) -> Path:
         """The blob's file, downloaded unless it is here. Two tries are made of one that comes damaged.
@@ -132,8 +145,8 @@ async def download(registry: Registry, descriptor: Descriptor, target: Path) -> 
 
 async def _resume(registry: Registry, descriptor: Descriptor, target: Path, have: int) -> bool:
     """One try; whether the blob has its size now."""
-    if have > descriptor.size:
-        target.unlink()
+    if have > descriptor.size:  # it is no part of that blob
+        _forget(target)
         have = 0
     if have == descriptor.size and have:
         return True
@@ -151,16 +164,14 @@ async def _resume(registry: Registry, descriptor: Descriptor, target: Path, have
     except RequestRefusedError as error:
         if error.status != 416 or isinstance(error, ImageNotFoundError):
             raise
-        target.unlink(missing_ok=True)  # it is no part of that blob
+        _forget(target)
         return False
     return _size(target) == descriptor.size
 
 
 async def _write(answer: Answer, target: Path, at: int, descriptor: Descriptor) -> None:
     """Append what comes; all that has come is in the file, also when the connection breaks."""
-    with target.open("r+b" if at else "wb", buffering=_BUFFER) as file:
-        file.truncate(at)
-        file.seek(at)
+    with _open_at(target, at) as file:
         async for chunk in answer.chunks():
             at += len(chunk)
             if at > descriptor.size:
@@ -173,6 +184,18 @@ async def _write(answer: Answer, target: Path, at: int, descriptor: Descriptor) 
                 await anyio.to_thread.run_sync(file.write, chunk)  # this one goes to the disk
             else:
                 file.write(chunk)
+
+
+def _open_at(path: Path, position: int) -> BinaryIO:
+    """Without what comes after `position`."""
+    file = path.open("r+b" if position else "wb", buffering=_BUFFER)
+    file.truncate(position)
+    file.seek(position)
+    return file
+
+
+def _forget(path: Path) -> None:
+    path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:

@@ -52,9 +52,9 @@ async def find_credentials(places: Places, registry: str, repository: str) -> Cr
         if helper := _named(table(config.get("credHelpers")), names):
             if found := await _ask(str(helper), registry):
                 return found
-        elif found := _kept(table(config.get("auths")), names):
-            return found
-        elif (store := config.get("credsStore")) and (found := await _ask(str(store), registry)):
+        elif (found := _kept(table(config.get("auths")), names)) or (
+            (store := config.get("credsStore")) and (found := await _ask(str(store), registry))
+        ):
             return found
     return None
 
@@ -77,7 +77,8 @@ def _named(entries: dict[str, Any], names: Iterable[str]) -> Any:
 
 def _bare(name: str) -> str:
     """Without the scheme and the version of the protocol that older files have."""
-    return name.partition("://")[2].removesuffix("/").removesuffix("/v1").removesuffix("/v2") if "://" in name else name
+    host = name.partition("://")[2] if "://" in name else name
+    return host.removesuffix("/").removesuffix("/v1").removesuffix("/v2")
 
 
 def _kept(auths: dict[str, Any], names: Iterable[str]) -> Credentials | None:

@@ -88,9 +88,7 @@ def _at(name: str, *, insecure: bool) -> Endpoint:
 
 
 def _insecure(places: Places) -> tuple[str, ...]:
-    return tuple(
-        name for path in places.daemon_files() for name in texts(read_json(path).get("insecure-registries"))
-    )
+    return tuple(name for path in places.daemon_files() for name in texts(read_json(path).get("insecure-registries")))
 
 
 def _trusts_all(registry: str, insecure: tuple[str, ...]) -> bool:

@@ -126,11 +126,14 @@ async def open_puller(
     network: Network | None = None,
     retry: Retry | None = None,
 ) -> AsyncGenerator[Puller]:
-    """A Puller that keeps blobs on their way in `folder`. Raises UsageError for what the user has blocked."""
+    """A Puller that keeps blobs in `folder` until it is closed. Raises UsageError for what the user has blocked."""
     chosen = places or Places()
     async with AsyncExitStack() as stack:
 
         async def reach(endpoint: Endpoint) -> Registry:
             return await stack.enter_async_context(open_registry(endpoint, chosen, network=network, retry=retry))
 
-        yield Puller(reference, endpoints(reference, chosen), reach, BlobStore(folder))
+        store = BlobStore(folder)
+        asked = endpoints(reference, chosen)
+        with store.in_use():
+            yield Puller(reference, asked, reach, store)

@@ -1,7 +1,7 @@
 """A server between a client and a registry that makes trouble as it is told: the network as it is on bad days.
 
-    with faulty(registry.url, [Fault("GET", r"/blobs/", cut=1000)]) as proxy:
-        ... proxy.host in place of the registry's ...
+with faulty(registry.url, [Fault("GET", r"/blobs/", cut=1000)]) as proxy:
+    ... proxy.host in place of the registry's ...
 """
 
 from __future__ import annotations
@@ -163,7 +163,13 @@ def faulty(registry: str, faults: Iterable[Fault] = (), *, gate: Gate | None = N
             self._answer(answer.status, kept, data, cut=fault.cut if fault else None, length=length)
 
         def _answer(
-            self, status: int, headers: Mapping[str, str], data: bytes, *, cut: int | None = None, length: str | None = None
+            self,
+            status: int,
+            headers: Mapping[str, str],
+            data: bytes,
+            *,
+            cut: int | None = None,
+            length: str | None = None,
         ) -> None:
             self.send_response(status)
             for name, value in {"Content-Length": length or str(len(data)), **headers}.items():

@@ -67,7 +67,7 @@ def layer(*items: Item) -> bytes:
         for item in items:
             entry = tarfile.TarInfo(item.name)
             entry.type, entry.mode, entry.linkname = item.kind, item.mode, item.link
-            entry.uid, entry.gid, entry.mtime = item.uid, item.gid, item.mtime  # type: ignore[assignment]
+            entry.uid, entry.gid, entry.mtime = item.uid, item.gid, item.mtime
             entry.devmajor, entry.devminor = item.device
             entry.size = len(item.data)
             entry.pax_headers = {f"SCHILY.xattr.{name}": value for name, value in item.xattrs.items()}

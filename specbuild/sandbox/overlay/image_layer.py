@@ -1,6 +1,6 @@
 # In millions of calls pathlib costs more than the work; this runs in the helper, with the standard library only.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH106, PTH108, PTH110, PTH112, PTH114, PTH115, PTH116, PTH118, PTH119
-# ruff: noqa: PTH120, PTH123
+# ruff: noqa: PTH101, PTH102, PTH108, PTH112, PTH114, PTH118
+# ruff: noqa: PTH120, PTH123, PTH211
 """Unpacks one layer of an image as an overlay layer: what it adds, what it hides of the layers below.
 
 The rules are those of the OCI image specification's layers and of what engines do on overlayfs: a layer is unpacked by
@@ -57,7 +57,7 @@ class Unpacking:
         """Unpack the tar stream under the current root; whether the layer hides everything below it."""
         with tarfile.open(fileobj=archive, mode="r|", bufsize=1 << 18) as tar:
             while (member := tar.next()) is not None:
-                tar.members.clear()  # else it remembers all that it has seen
+                vars(tar)["members"].clear()  # else it remembers all that it has seen
                 self._place(tar, member)
         while archive.read(1 << 20):  # the writer is not done before its last padding has been read
             pass
