@@ -75,7 +75,6 @@ def _claiming(base: str, known: Mapping[str, BaseProvider]) -> BaseProvider:
             return provider
     ours = ["auto", "host", "debian:bookworm, …", "images by tag or digest (python:3.12)"]
     names = ", ".join([*ours, *(name for name in known if name not in {*_PROVIDERS, *_LAST})])
-                       *(n for n in known if n not in ours)])  # fmt: skip
     raise ConfigError(f"there is no base {base!r}", hint=f"known: {names}")
 
 
@@ -118,9 +117,10 @@ async def choose_bases(
     """The bases to build on.
 
     `auto` stands for the Debian releases that suit `facts`, for an image with another interpreter where no release has
-    one that the project names, or for the host where none of them can be had; which, and why, is told to `notify`. Of those that are not here yet only the first is made, and only if no other is ready:
-    the rest is left `pending`. A base that the user named is made, and its error is raised. With `make` unset nothing
-    is made at all. Raises ConfigError for a name that nobody knows.
+    one that the project names, or for the host where none of them can be had; which, and why, is told to `notify`.
+    Of those that are not here yet only the first is made, and only if no other is ready: the rest is left `pending`.
+    A base that the user named is made, and its error is raised. With `make` unset nothing is made at all.
+    Raises ConfigError for a name that nobody knows.
     """
     wanted = _wanted(names, facts, notify, images="image" in providers)
     owners = {planned.name: _claiming(planned.name, providers) for planned, _ in wanted}

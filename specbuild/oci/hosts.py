@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from specbuild.errors import UsageError
-from specbuild.oci.places import Places, read_json, table, texts
+from specbuild.oci.places import Places, read_json, tables, texts
 from specbuild.oci.reference import DEFAULT_REGISTRY, Reference
 
 _SERVERS = {DEFAULT_REGISTRY: "registry-1.docker.io"}
@@ -51,20 +51,22 @@ def endpoints(reference: Reference, places: Places, *, push: bool = False) -> tu
     if rule is not None:
         if rule.get("blocked") is True:
             raise UsageError(f"{reference.name} is blocked by this machine's registries.conf")
-        prefix = str(rule.get("prefix") or rule.get("location"))
-        rest = "" if prefix.startswith("*.") else reference.name.removeprefix(prefix)
-        mirrors: Any = rule.get("mirror")
-        for mirror in mirrors if isinstance(mirrors, list) and not push else []:  # pyright: ignore[reportUnknownVariableType]
-            entry = table(mirror)
-            if isinstance(where := entry.get("location"), str) and not prefix.startswith("*."):
-                found.append(_at(where + rest, insecure=entry.get("insecure") is True))
-        location = "" if prefix.startswith("*.") else str(rule.get("location") or "")
-        location = location + rest if location else ""
         trusts_all = trusts_all or rule.get("insecure") is True
+        if not _prefix(rule).startswith("*."):  # else only `insecure` and `blocked` can be meant
+            rest = reference.name.removeprefix(_prefix(rule))
+            location = f"{rule.get('location') or _prefix(rule)}{rest}"
+            found += [] if push else _mirrors(rule, rest)
     own = Endpoint(_SERVERS.get(registry, registry), reference.repository, trusts_all, login=registry)
     if location and location != reference.name:
         own = _at(location, insecure=trusts_all)
     return tuple(dict.fromkeys((*found, own)))
+
+
+def _mirrors(rule: dict[str, Any], rest: str) -> Iterator[Endpoint]:
+    """The mirrors of a rule; `rest` is what follows its prefix in the name."""
+    for entry in tables(rule.get("mirror")):
+        if isinstance(where := entry.get("location"), str):
+            yield _at(where + rest, insecure=entry.get("insecure") is True)
 
 
 def _docker_mirrors(reference: Reference, places: Places) -> Iterator[Endpoint]:
@@ -122,8 +124,7 @@ def _rules(places: Places) -> list[dict[str, Any]]:
     """The `[[registry]]` tables; a later file's counts before an earlier one's of the same prefix."""
     found: dict[str, dict[str, Any]] = {}
     for path in places.registries_files():
-        entries: Any = _toml(path).get("registry")
-        for entry in map(table, entries if isinstance(entries, list) else []):  # pyright: ignore[reportUnknownArgumentType]
+        for entry in tables(_toml(path).get("registry")):
             if isinstance(prefix := entry.get("prefix") or entry.get("location"), str):
                 found[prefix] = entry
     return list(found.values())
@@ -138,12 +139,12 @@ def _toml(path: Path) -> dict[str, Any]:
 
 def _rule_for(name: str, rules: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The rule with the longest prefix that covers `name` (containers-registries.conf(5))."""
+    able = [rule for rule in rules if _covers(_prefix(rule), name)]
+    return max(able, key=lambda rule: len(_prefix(rule)), default=None)
 
-    def prefix(rule: dict[str, Any]) -> str:
-        return str(rule.get("prefix") or rule.get("location"))
 
-    able = [rule for rule in rules if _covers(prefix(rule), name)]
-    return max(able, key=lambda rule: len(prefix(rule)), default=None)
+def _prefix(rule: dict[str, Any]) -> str:
+    return str(rule.get("prefix") or rule.get("location"))
 
 
 def _covers(prefix: str, name: str) -> bool:

@@ -65,6 +65,12 @@ def table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
+def tables(value: object) -> list[dict[str, Any]]:
+    """The objects of a list; nothing where it is none."""
+    items: list[object] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+    return [table(item) for item in items if isinstance(item, dict)]
+
+
 def texts(value: object) -> tuple[str, ...]:
     """The strings of a list; nothing where it is none."""
     if not isinstance(value, list):

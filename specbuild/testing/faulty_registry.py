@@ -146,7 +146,7 @@ def faulty(registry: str, faults: Iterable[Fault] = (), *, gate: Gate | None = N
             return 401, {"WWW-Authenticate": bearer if gate.bearer else 'Basic realm="test"'}, b"{}"
 
         def _pass_on(self, body: bytes, fault: Fault | None) -> None:
-            left_out = _HOP_BY_HOP | ({"range"} if fault and fault.ignore_range else set())
+            left_out = {*_HOP_BY_HOP, *(["range"] if fault and fault.ignore_range else [])}
             headers = {name: value for name, value in self.headers.items() if name.lower() not in left_out}
             connection = HTTPConnection(upstream, timeout=60)
             try:

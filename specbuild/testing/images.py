@@ -78,7 +78,7 @@ def layer(*items: Item) -> bytes:
 def compress(data: bytes, by: str) -> bytes:
     """`data` compressed by `gzip`, `zstd` or nothing (an empty name)."""
     if by == "gzip":
-        return gzip.compress(data, mtime=0)
+        return gzip.compress(data, 1, mtime=0)
     if by == "zstd":
         if sys.version_info >= (3, 14):
             from compression import zstd
