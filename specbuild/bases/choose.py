@@ -12,6 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from specbuild.bases.contract import BaseProvider
 from specbuild.bases.debian import PREFIX, DebianBases
+from specbuild.bases.engine import EngineBases
 from specbuild.bases.host import HostBases
 from specbuild.bases.images import ImageBases
 from specbuild.bases.releases import RELEASES, Release
@@ -44,12 +45,16 @@ def _host(settings: Settings, notify: Notify) -> BaseProvider:
     return HostBases(private=(settings.cache_dir,), notify=notify)
 
 
+def _engine(settings: Settings, notify: Notify) -> BaseProvider:
+    return EngineBases(settings.cache_dir, notify=notify)
+
+
 def _images(settings: Settings, notify: Notify) -> BaseProvider:
     return ImageBases(settings.cache_dir, notify=notify)
 
 
 _Maker = Callable[[Settings, Notify], BaseProvider]
-_PROVIDERS: dict[str, _Maker] = {"debian": _debian, "host": _host}
+_PROVIDERS: dict[str, _Maker] = {"debian": _debian, "host": _host, "engine": _engine}
 _LAST: dict[str, _Maker] = {"image": _images}
 """Nearly every name is an image's, too."""
 
@@ -73,7 +78,7 @@ def _claiming(base: str, known: Mapping[str, BaseProvider]) -> BaseProvider:
     for provider in known.values():
         if provider.claims(base):
             return provider
-    ours = ["auto", "host", "debian:bookworm, …", "images by tag or digest (python:3.12)"]
+    ours = ["auto", "host", "debian:bookworm, …", "images by tag or digest (python:3.12)", "engine:IMAGE"]
     names = ", ".join([*ours, *(name for name in known if name not in {*_PROVIDERS, *_LAST})])
     raise ConfigError(f"there is no base {base!r}", hint=f"known: {names}")
 

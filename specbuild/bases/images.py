@@ -101,7 +101,7 @@ class ImageBases:
             return ref
         reference = parse_reference(base)
         try:
-            with _explained(base):
+            with explained(base):
                 async with self._open(reference) as puller:
                     image = await puller.resolve()
         except TransientError as error:
@@ -126,7 +126,7 @@ class ImageBases:
             if found := await backend.find(key):  # another process has brought it meanwhile
                 return found
             self._notify(f"fetching {ref.name}; its layers are kept for later builds")
-            with _explained(ref.name):
+            with explained(ref.name):
                 async with self._open(parse_reference(ref.name).pinned(ref.digest)) as puller:
                     return await backend.import_base(key, layers_of(await puller.resolve(), puller))
 
@@ -155,8 +155,8 @@ def layers_of(image: Image, puller: Puller) -> ImageLayers:
 
 
 @contextlib.contextmanager
-def _explained(base: str) -> Generator[None]:
-    """Final refusals as a base's: trying again does not help, other bases may."""
+def explained(base: str) -> Generator[None]:
+    """Final refusals become a base's: BaseUnavailableError, since other bases may be had."""
     try:
         yield
     except DownloadError as error:

@@ -75,6 +75,9 @@ def _image(base: BaseRef) -> tuple[str, str]:
             f"Verified on a root filesystem of {base.name} that was made from its packages ({base.digest});\n"
             "the image of the same name holds packages of the same release."
         )
+    if base.name.startswith("engine:"):
+        image = base.name.removeprefix("engine:")
+        return image, f"Verified on the image {image} of one machine's engine, with the id {base.digest}."
     pinned = f"{base.name.partition('@')[0]}@{base.digest}"
     return pinned, f"Verified on this very image ({base.name})."
 

@@ -155,7 +155,8 @@ class ImageLayer:
     fetch: Callable[[], Awaitable[Path]]
     """Brings the archive to this machine, plain or compressed by gzip or zstd, if a backend lacks the layer.
 
-    Layers may be fetched at once. Raises TransientError or DownloadError.
+    All that are wanted are asked for at once; how many come at once is its own matter.
+    Raises TransientError or DownloadError.
     """
 
 

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 import specbuild
@@ -53,7 +54,7 @@ def server(tmp_path: Path) -> Iterator[TestRegistry]:
 
 
 async def test_a_project_is_built_on_an_image(server: TestRegistry, tmp_path: Path) -> None:
-    root = debian_rootfs().read_bytes()  # noqa: ASYNC240 - nothing else runs meanwhile
+    root = debian_rootfs().read_bytes()
     made = image(root, layer(file("etc/of-the-image", "second layer")), compression="", Env=["OF_THE_IMAGE=yes"])
     name = f"{server.host}/team/debian:1"
     await push_image(parse_reference(name), made.manifest, made.media_type, made.uploads)
@@ -71,7 +72,7 @@ async def test_a_project_is_built_on_an_image(server: TestRegistry, tmp_path: Pa
     assert built.recipe.base.env == (("OF_THE_IMAGE", "yes"),)
     done = await built.run('printf %s "$OF_THE_IMAGE"')
     assert done.tail.strip() == "yes"
-    dockerfile = Path(built.artifacts.dockerfile or "").read_text()
+    dockerfile = await anyio.Path(built.artifacts.dockerfile or "").read_text()
     assert f"FROM {name}@{made.descriptor.digest}\n" in dockerfile
     async with open_backend(settings) as backend:
         await backend.forget(built.id)

@@ -23,9 +23,6 @@ from specbuild.sandbox.contract import Checkpoint, ImageLayer
 from specbuild.sandbox.overlay.sandbox import Machine
 from specbuild.sandbox.overlay.store import Layer, Realm, Store
 
-AT_ONCE = 4
-"""Layers that are fetched at the same time, unpacked or not."""
-
 Fill = Callable[[Machine, str], Awaitable[Layer]]
 """Fills the live folder of that name; what it is then, but for its size."""
 
@@ -54,8 +51,7 @@ class ImageImport:
         below, have = await anyio.to_thread.run_sync(self._highest, keys)
         try:
             async with anyio.create_task_group() as tasks:
-                limiter = anyio.Semaphore(AT_ONCE)
-                fetches = [_Fetch(layer, limiter) for layer in layers[have:]]
+                fetches = [_Fetch(layer) for layer in layers[have:]]
                 for fetch in fetches:
                     tasks.start_soon(fetch.run)
                 for layer_key, fetch in zip(keys[have:], fetches, strict=True):
@@ -98,15 +94,13 @@ class ImageImport:
 class _Fetch:
     """A layer that is being fetched."""
 
-    def __init__(self, layer: ImageLayer, limiter: anyio.Semaphore) -> None:
+    def __init__(self, layer: ImageLayer) -> None:
         self.layer = layer
-        self._limiter = limiter
         self._done = anyio.Event()
         self._path: Path | None = None
 
     async def run(self) -> None:
-        async with self._limiter:
-            self._path = await self.layer.fetch()
+        self._path = await self.layer.fetch()
         self._done.set()
 
     async def path(self) -> Path:
