@@ -68,7 +68,7 @@ def table(value: object) -> dict[str, Any]:
 def tables(value: object) -> list[dict[str, Any]]:
     """The objects of a list; nothing where it is none."""
     items: list[object] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
-    return [table(item) for item in items if isinstance(item, dict)]
+    return [found for item in items if (found := table(item))]
 
 
 def texts(value: object) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from specbuild.bases.engine import EngineBases
 from specbuild.config import Settings
 from specbuild.errors import BaseUnavailableError, UnreachableError
 from specbuild.oci.engine import find_socket
+from specbuild.sandbox.contract import Checkpoint
 from specbuild.sandbox.overlay import OverlayBackend
 from specbuild.testing.fake_engine import Form, fake_engine
 from specbuild.testing.images import file, layer
@@ -49,14 +50,23 @@ async def test_an_image_of_an_engine_is_taken_over(form: Form, root: bytes, tmp_
 async def test_layers_that_the_store_has_are_not_written_again(root: bytes, tmp_path: Path) -> None:
     common, own = layer(file("big", secrets.token_bytes(100_000))), layer(file("own", "o"))
     async with OverlayBackend(tmp_path / "store") as backend:
-        for number, layers in enumerate(([root, common], [root, common, own])):
-            with fake_engine(tmp_path / f"sock{number}", "tool:1", layers) as engine:
-                shop = EngineBases(tmp_path, environ={"DOCKER_HOST": engine.address})
-                before = set(await backend.keys())
-                base = await shop.provide(await shop.resolve("engine:tool:1"), backend)
-                new = set(await backend.keys()) - before
-        assert len(new) == 2  # its own layer, and what every base has on top
+        await taken(backend, new_folder(tmp_path, "first"), [root, common])
+        before = set(await backend.keys())
+        base = await taken(backend, new_folder(tmp_path, "second"), [root, common, own])
+        assert len(set(await backend.keys()) - before) == 2  # its own layer, and what every base has on top
         assert await seen(backend, base, "cat /own; wc -c < /big") == "o100000"
+
+
+def new_folder(place: Path, name: str) -> Path:
+    (place / name).mkdir()
+    return place / name
+
+
+async def taken(backend: OverlayBackend, folder: Path, layers: list[bytes]) -> Checkpoint:
+    """An image of these layers, taken over from an engine."""
+    with fake_engine(folder / "sock", "tool:1", layers) as engine:
+        shop = EngineBases(folder, environ={"DOCKER_HOST": engine.address})
+        return await shop.provide(await shop.resolve("engine:tool:1"), backend)
 
 
 async def test_what_an_engine_has_not_is_told(root: bytes, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ class OverlayBackend:
             return lowers
         name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm)
         try:
-            await machine.helper.work("flatten", layers=lowers[1:], target=f"live/{name}/diff")
+            await machine.helper.work("flatten", layers=lowers[1:], target=f"live/{name}/diff", below=lowers[0])
         except WorkError as error:
             await self._give_up(machine, name)
             raise StoreError(f"the layers of {layer.key} cannot be merged: {error}") from error

@@ -107,9 +107,10 @@ class Unpacking:
         if name == OPAQUE:
             if folder == "/":
                 self._opaque_root = True
+                _show_plainly("/")
             else:
                 self._make_folder(folder)
-                os.setxattr(folder, trees.OPAQUE, b"y")
+                _make_opaque(folder)
             return
         if name.startswith(_OWN):
             return
@@ -119,10 +120,10 @@ class Unpacking:
         self._make_folder(folder)
         path = os.path.join(folder, hidden)
         kind = _kind(path)
-        if kind is None:
-            _white_out(path)
+        if kind is None and self._is_below(path):
+            os.mknod(path, stat.S_IFCHR, os.makedev(0, 0))
         elif kind == stat.S_IFDIR:  # of this layer, which stays
-            os.setxattr(path, trees.OPAQUE, b"y")
+            _make_opaque(path)
 
     def _clear(self, path: str) -> None:
         """Remove what this layer has at `path`, so that something else can be there."""
@@ -168,6 +169,13 @@ class Unpacking:
             if final:
                 return None
         return None
+
+    def _is_below(self, path: str) -> bool:
+        """Whether there is anything to hide at `path`."""
+        found = None if self._is_hidden_here(path) else self._find_below(path)
+        if found is not None:
+            os.close(found[0])
+        return found is not None
 
     # Hard links
 
@@ -242,8 +250,19 @@ def _kind(path: str) -> int | None:
         return None
 
 
-def _white_out(path: str) -> None:
-    os.mknod(path, stat.S_IFCHR, os.makedev(0, 0))
+def _make_opaque(folder: str) -> None:
+    os.setxattr(folder, trees.OPAQUE, b"y")
+    _show_plainly(folder)
+
+
+def _show_plainly(folder: str) -> None:
+    """Remove the whiteouts in a folder that hides all below anyway: overlayfs lists them where nothing is merged."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _show_plainly(entry.path)
+            elif stat.S_ISCHR(entry.stat(follow_symlinks=False).st_mode):
+                os.unlink(entry.path)
 
 
 def _look_of(member: tarfile.TarInfo) -> _Look:

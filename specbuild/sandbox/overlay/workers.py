@@ -99,9 +99,9 @@ def measure(fds: list[int], *, path: str) -> int:
     return trees.measure(path)
 
 
-def flatten(fds: list[int], *, layers: list[str], target: str) -> None:
-    """Several layers into one."""
-    trees.flatten(layers, target)
+def flatten(fds: list[int], *, layers: list[str], target: str, below: str) -> None:
+    """Several layers into one, which lies on `below`; of the host's root all that it has is not seen from here."""
+    trees.flatten(layers, target, None if below == "/" else below)
 
 
 def overlap(fds: list[int], *, ours: list[str], theirs: list[str]) -> str:
