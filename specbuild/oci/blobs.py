@@ -24,7 +24,7 @@ import anyio
 import anyio.to_thread
 from filelock import FileLock, Timeout
 
-from specbuild.errors import ImageNotFoundError, IntegrityError, RequestRefusedError, TransientError, UnreachableError
+from specbuild.errors import ImageNotFoundError, IntegrityError, RequestRefusedError, TransientError
 from specbuild.http import Answer
 from specbuild.oci.content import Descriptor, mismatch
 from specbuild.oci.registry import Registry
@@ -131,8 +131,6 @@ async def download(registry: Registry, descriptor: Descriptor, target: Path) -> 
                     if await _resume(registry, descriptor, target, before):
                         return
                     raise TransientError(f"{registry.shown} ended a download before its end", hint="try again later")
-                except UnreachableError:
-                    raise
                 except TransientError as trouble:
                     if _size(target) > before:
                         pauses = registry.retry.pauses()

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 import anyio
 
-from specbuild.errors import DownloadError, ImageNotFoundError, TransientError, UnreachableError
+from specbuild.errors import DownloadError, ImageNotFoundError, TransientError
 from specbuild.http import Answer, Network
 from specbuild.oci.content import Descriptor, check_digest, descriptor_of
 from specbuild.oci.hosts import endpoints
@@ -89,8 +89,6 @@ async def push_blob(registry: Registry, upload: Upload) -> bool:
             if location is None:
                 return False
             await _send(registry, upload, location)
-        except UnreachableError:
-            raise
         except TransientError as trouble:  # an upload that broke off is begun anew: few registries resume them
             await registry.pause(next(pauses, None), trouble)
         else:

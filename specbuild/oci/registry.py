@@ -115,13 +115,16 @@ class Registry:
         while True:
             try:
                 return await self.once(method, path, use, headers=headers, content=content)
-            except UnreachableError:
-                raise
             except TransientError as trouble:
                 await self.pause(next(pauses, None), trouble)
 
     async def pause(self, seconds: float | None, trouble: TransientError) -> None:
-        """Wait before the next try; raises `trouble` where there is none to come."""
+        """Wait before the next try; raises `trouble` where there is none to come.
+
+        A server that was there and is not any more may come back; one that never was is not waited for.
+        """
+        if isinstance(trouble, UnreachableError) and self._auth is None:
+            raise trouble
         if seconds is None or self._not_before - anyio.current_time() > self.retry.longest:
             raise trouble
         await anyio.sleep(seconds)
