@@ -63,7 +63,9 @@ async def test_a_project_is_built_on_an_image(server: TestRegistry, tmp_path: Pa
     (source / "pyproject.toml").write_text(PYPROJECT)
     (source / "small.py").write_text("ANSWER = 42\n")
     (source / "tests/test_small.py").write_text(TESTS)
-    settings = Settings(cache_dir=tmp_path / "cache", bases=(name,), sequential=True, repair=False, replay=False)
+    settings = Settings(
+        cache_dir=tmp_path / "cache", bases=(name,), sequential=True, repair=False, learn=False, replay=False
+    )
     built = await specbuild.build(source, settings=settings)
     assert built.outcome == "committed", built.message
     assert built.base is not None
