@@ -79,7 +79,7 @@ class Settings(BaseSettings):
     )
     """Where the store and the caches of package managers lie. Not on overlayfs, NFS or tmpfs of little size."""
     bases: Names = ("auto",)
-    """`auto`, or names of bases in order of preference: `host`, `debian:bookworm`, …"""
+    """`auto`, or names of bases in order of preference: `host`, `debian:bookworm`, `python:3.9`, `engine:NAME`, …"""
     debian_mirror: str | None = None
     """Address of a Debian archive to make bases from, instead of the host's own mirrors."""
     backend: str = "auto"

@@ -23,10 +23,14 @@
     ├── BudgetSpentError              exit 5   the time or another budget ended first
     ├── DownloadError                 exit 1   a server's answer is final and cannot be used
     │   ├── RequestRefusedError                it said no (401, 403, 404, …)
+    │   │   ├── RegistryDeniedError            a registry of images wants (other) credentials
+    │   │   └── ImageNotFoundError             a registry or an engine has no such image
     │   ├── OversizeError                      it sends more than was allowed for
     │   └── IntegrityError                     it sent other content than was promised
     └── TransientError                exit 75  network or registry trouble: trying again may help
-        └── UnansweredError                    a server was not heard of in time
+        ├── UnansweredError                    a server was not heard of in time
+        ├── UnreachableError                   no connection to a server could be made
+        └── RateLimitedError                   a server wants us to come back later
 
 A message says what happened and why that usually is; `hint` says what to try.
 """
@@ -146,6 +150,14 @@ class RequestRefusedError(DownloadError):
         self.status = status
 
 
+class RegistryDeniedError(RequestRefusedError):
+    """A registry lets nobody, or not this user, do that."""
+
+
+class ImageNotFoundError(RequestRefusedError):
+    """There is no such image, or none for this platform."""
+
+
 class OversizeError(DownloadError):
     """The answer is larger than was allowed for."""
 
@@ -162,3 +174,11 @@ class TransientError(SpecBuildError):
 
 class UnansweredError(TransientError):
     """A server could not be heard of, or stopped sending, within the time it was given."""
+
+
+class UnreachableError(TransientError):
+    """No connection to the server could be made."""
+
+
+class RateLimitedError(TransientError):
+    """The server answers that it was asked too much."""

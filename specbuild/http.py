@@ -9,7 +9,16 @@ import hashlib
 import netrc
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+)
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,6 +40,7 @@ from specbuild.errors import (
     RequestRefusedError,
     TransientError,
     UnansweredError,
+    UnreachableError,
     UsageError,
 )
 from specbuild.retry import Retry
@@ -44,7 +54,9 @@ CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FI
 HASHES = ("sha512", "sha384", "sha256", "sha224", "sha1", "md5")
 """Hash algorithms that indexes publish, strongest first."""
 
-_TIMEOUT = httpx.Timeout(60.0, connect=20.0)
+CONNECT_WITHIN = 20.0
+SILENT_FOR = 60.0
+"""Seconds without a byte after which a connection counts as cut."""
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CHUNK = 1 << 20
 _PASSED_ON = 1 << 18
@@ -56,8 +68,8 @@ class Network:
     """What a user sets beyond the usual variables (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`, netrc, …)."""
 
     proxy: str | None = None
-    direct: bool = False
-    """No proxy, whatever the variables say."""
+    unproxied: bool = False
+    """No proxy at all, whatever the variables say."""
     ca_bundle: Path | None = None
     """File or folder of trusted certificates; None for the variables' or the system's."""
     client_cert: Path | None = None
@@ -65,6 +77,12 @@ class Network:
     """`host` or `host:port` whose certificates are not checked."""
     credentials: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """`host` or `host:port` → user name and password."""
+    direct: tuple[str, ...] = ()
+    """`host` or `host:port` that are reached without any proxy."""
+    unix_socket: Path | None = None
+    """Where everything is asked, whatever host an address names."""
+    connect_within: float = CONNECT_WITHIN
+    """Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +118,34 @@ class Download:
     size: int
     """Bytes."""
     sha256: str
+
+
+class Answer:
+    """An answer of any status, as it comes. Valid inside the `async with` of `Client.exchange`."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self._answer = answer
+        self.status = answer.status_code
+        self.reason = answer.reason_phrase
+        self.url = str(answer.url)
+        """After redirects. May hold secrets in its query."""
+        self.headers: Mapping[str, str] = _headers(answer)
+        """Names in lower case."""
+        self.retry_after = _retry_after(answer.headers.get("Retry-After", ""))
+        """Seconds that the server asks for; 0 when it does not."""
+
+    async def read(self, max_bytes: int = 4 << 20) -> bytes:
+        """The whole body, decoded. Raises OversizeError."""
+        body = bytearray()
+        async for chunk in self._answer.aiter_bytes():
+            body += chunk
+            _check_size(self.url, len(body), max_bytes)
+        return bytes(body)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it was sent, in pieces as they come."""
+        async for chunk in self._answer.aiter_raw():
+            yield chunk
 
 
 class Client:
@@ -159,15 +205,16 @@ class Client:
             raise
 
     @asynccontextmanager
-    async def exchange(
+    async def forward(
         self, method: str, url: str, *, headers: Iterable[tuple[str, str]] = ()
     ) -> AsyncGenerator[Exchange]:
         """The server's own answer to a request of exactly these headers: nothing is followed, retried, or added to it.
 
         Raises TransientError, as UnansweredError where time ran out, for trouble on the way to the server.
         """
+        extensions = {"timeout": httpx.Timeout(SILENT_FOR, connect=self._network.connect_within).as_dict()}
         with _trouble_of(url):
-            request = httpx.Request(method, url, headers=list(headers), extensions={"timeout": _TIMEOUT.as_dict()})
+            request = httpx.Request(method, url, headers=list(headers), extensions=extensions)
             answer = await self._opened().send(request, stream=True, auth=None, follow_redirects=False)
         pairs = tuple((name.lower(), value) for name, value in answer.headers.multi_items())
         try:
@@ -187,6 +234,34 @@ class Client:
         async with self._opened().stream("GET", url, headers=dict(headers), auth=auth) as answer:
             _check_status(url, answer)
             yield answer
+
+    @asynccontextmanager
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | AsyncIterable[bytes] | None = None,
+    ) -> AsyncGenerator[Answer]:
+        """One request, tried once; whatever its status, the answer is the caller's to judge, credentials to give.
+
+        Raises UnreachableError when there is no connection, TransientError when it breaks, DownloadError for what no
+        further try can cure.
+        """
+        try:
+            async with self._opened().stream(method, url, headers=dict(headers or {}), content=content) as answer:
+                yield Answer(answer)
+        except httpx.TransportError as trouble:
+            _raise_if_final(url, trouble)
+            where, why = host_of(urlsplit(url)), f"{type(trouble).__name__}: {trouble}".rstrip(": ")
+            if isinstance(trouble, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+                raise UnreachableError(
+                    f"{where} cannot be reached: {why}", hint="check the network; behind a proxy set HTTPS_PROXY"
+                ) from trouble
+            raise TransientError(f"the connection to {where} broke: {why}", hint="try again later") from trouble
+        except (httpx.TooManyRedirects, httpx.DecodingError, httpx.InvalidURL) as trouble:
+            raise DownloadError(f"{without_credentials(url)} cannot be asked: {trouble}") from trouble
 
     def _auth(self, url: str) -> httpx.BasicAuth | None:
         """Credentials in the address before those of its index before those in netrc."""
@@ -253,10 +328,11 @@ async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
         client = httpx.AsyncClient(
             verify=_trust(network),
             proxy=network.proxy,
-            mounts={f"https://{host}": _untrusting(network) for host in network.trusted_hosts},
-            timeout=_TIMEOUT,
+            transport=httpx.AsyncHTTPTransport(uds=str(network.unix_socket)) if network.unix_socket else None,
+            mounts=_mounts(network),
+            trust_env=not network.unproxied and network.unix_socket is None,  # a proxy knows nothing of sockets here
+            timeout=httpx.Timeout(SILENT_FOR, connect=network.connect_within),
             follow_redirects=True,
-            trust_env=not network.direct,
             headers={"User-Agent": f"specbuild/{__version__}"},
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:  # ImportError: a SOCKS proxy without socksio
@@ -268,8 +344,13 @@ async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
         yield client
 
 
-def _untrusting(network: Network) -> httpx.AsyncHTTPTransport:
-    return httpx.AsyncHTTPTransport(verify=False, proxy=network.proxy)
+def _mounts(network: Network) -> dict[str, httpx.AsyncBaseTransport | None]:
+    """How some hosts are reached in another way than the rest; None is the plain way, without a proxy."""
+    mounts: dict[str, httpx.AsyncBaseTransport | None] = {f"all://{host}": None for host in network.direct}
+    for host in network.trusted_hosts:
+        proxy = None if host in network.direct else network.proxy
+        mounts[f"https://{host}"] = httpx.AsyncHTTPTransport(verify=False, proxy=proxy)
+    return mounts
 
 
 def _trust(network: Network) -> ssl.SSLContext:

@@ -62,6 +62,8 @@ class BaseRef(Frozen):
     """Debian code name or other release name, if the base is of such a family."""
     portable: bool = True
     """Whether the base can be had on another machine (`host` cannot)."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Variables that an image sets for all that runs in it, such as a `PATH` of its own."""
 
     @property
     def is_planned(self) -> bool:

@@ -83,7 +83,7 @@ class Surroundings:
         return Command(
             argv=(*SHELL, step.run),
             cwd=step.cwd,
-            env={**base_environment(), **host_env, **cache_env, **dict(step.env)},
+            env={**base_environment(base), **host_env, **cache_env, **dict(step.env)},
             network=step.network,
             timeout=min(step.timeout, self.settings.step_timeout),
             silence=self.settings.silence_timeout,

@@ -43,9 +43,13 @@ def words(items: Iterable[str]) -> str:
 def system(base: BaseRef) -> Step:
     """The Step that brings the base's own interpreter."""
     run = f"apt-get update -qq\n{_INSTALL} {words(BASICS)}"
-    if not base.name.startswith(("debian:", "ubuntu:")):
-        # `host` and images such as `python:3.12` have an interpreter, which must not get a second one beside it.
+    if not base.portable:
+        # `host` has an interpreter, which must not get a second one beside it.
         run = f"python3 -c 'import ensurepip, venv' || {{\n{run}\n}}"
+    elif not base.name.startswith(("debian:", "ubuntu:")):
+        # So have images such as `python:3.12`, which come without package lists, or have no apt at all.
+        lists = "! command -v apt-get >/dev/null || apt-get update -qq"
+        run = f"{lists}\npython3 -c 'import ensurepip, venv' || {_INSTALL} {words(BASICS)}"
     return _apt(run, "install Python")
 
 

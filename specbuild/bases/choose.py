@@ -12,7 +12,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from specbuild.bases.contract import BaseProvider
 from specbuild.bases.debian import PREFIX, DebianBases
+from specbuild.bases.engine import EngineBases
 from specbuild.bases.host import HostBases
+from specbuild.bases.images import ImageBases
 from specbuild.bases.releases import RELEASES, Release
 from specbuild.config import Settings
 from specbuild.errors import BaseUnavailableError, ConfigError, TransientError
@@ -23,6 +25,9 @@ Notify = Callable[[str], None]
 
 AUTO_COUNT = 2
 """Bases that `auto` picks: the best one, and a rival with another interpreter."""
+
+IMAGE_MINORS = range(7, 15)
+"""Minor versions of Python 3 whose images the tools that steps use still run in."""
 
 _DEFAULT = "bookworm"
 """For source trees that tell nothing: the middle of the releases, with the broadest choice of prebuilt packages."""
@@ -40,14 +45,27 @@ def _host(settings: Settings, notify: Notify) -> BaseProvider:
     return HostBases(private=(settings.cache_dir,), notify=notify)
 
 
-_PROVIDERS: dict[str, Callable[[Settings, Notify], BaseProvider]] = {"debian": _debian, "host": _host}
+def _engine(settings: Settings, notify: Notify) -> BaseProvider:
+    return EngineBases(settings.cache_dir, notify=notify)
+
+
+def _images(settings: Settings, notify: Notify) -> BaseProvider:
+    return ImageBases(settings.cache_dir, notify=notify)
+
+
+_Maker = Callable[[Settings, Notify], BaseProvider]
+_PROVIDERS: dict[str, _Maker] = {"debian": _debian, "host": _host, "engine": _engine}
+_LAST: dict[str, _Maker] = {"image": _images}
+"""Nearly every name is an image's, too."""
 
 
 def providers(settings: Settings, *, notify: Notify = _silent) -> dict[str, BaseProvider]:
-    """Every provider by name: ours, then those of the entry points `specbuild.bases` (called with settings, notify)."""
+    """Every provider by name: ours, those of the entry points `specbuild.bases` (called with settings, notify), and
+    the one of images, which claims what is left."""
     makers = dict(_PROVIDERS)
     for point in entry_points(group="specbuild.bases"):
         makers.setdefault(point.name, point.load())
+    makers |= _LAST
     return {name: make(settings, notify) for name, make in makers.items()}
 
 
@@ -60,7 +78,8 @@ def _claiming(base: str, known: Mapping[str, BaseProvider]) -> BaseProvider:
     for provider in known.values():
         if provider.claims(base):
             return provider
-    names = ", ".join(["auto", "host", "debian:bookworm, …", *(n for n in known if n not in _PROVIDERS)])
+    ours = ["auto", "host", "debian:bookworm, …", "images by tag or digest (python:3.12)", "engine:IMAGE"]
+    names = ", ".join([*ours, *(name for name in known if name not in {*_PROVIDERS, *_LAST})])
     raise ConfigError(f"there is no base {base!r}", hint=f"known: {names}")
 
 
@@ -102,12 +121,13 @@ async def choose_bases(
 ) -> Chosen:
     """The bases to build on.
 
-    `auto` stands for the Debian releases that suit `facts`, or for the host where none of them can be had; which, and
-    why, is told to `notify`. Of those that are not here yet only the first is made, and only if no other is ready:
-    the rest is left `pending`. A base that the user named is made, and its error is raised. With `make` unset nothing
-    is made at all. Raises ConfigError for a name that nobody knows.
+    `auto` stands for the Debian releases that suit `facts`, for an image with another interpreter where no release has
+    one that the project names, or for the host where none of them can be had; which, and why, is told to `notify`.
+    Of those that are not here yet only the first is made, and only if no other is ready: the rest is left `pending`.
+    A base that the user named is made, and its error is raised. With `make` unset nothing is made at all.
+    Raises ConfigError for a name that nobody knows.
     """
-    wanted = _wanted(names, facts, notify)
+    wanted = _wanted(names, facts, notify, images="image" in providers)
     owners = {planned.name: _claiming(planned.name, providers) for planned, _ in wanted}
     found: dict[str, BaseRef | Pending] = {}
     for planned, named in wanted:
@@ -126,7 +146,7 @@ async def choose_bases(
     return Chosen(tuple(ready_ones.values()), waiting)
 
 
-def _wanted(names: Sequence[str], facts: Facts, notify: Notify) -> list[tuple[BaseRef, bool]]:
+def _wanted(names: Sequence[str], facts: Facts, notify: Notify, *, images: bool) -> list[tuple[BaseRef, bool]]:
     """Each base once, as planned, and whether the user named it."""
     wanted: dict[str, tuple[BaseRef, bool]] = {}
     for name in names:
@@ -134,9 +154,11 @@ def _wanted(names: Sequence[str], facts: Facts, notify: Notify) -> list[tuple[Ba
             wanted[name] = (BaseRef(name=name, digest=PLANNED + name), True)
             continue
         ranked = rank_releases(facts)
-        notify(f"bases: {'; '.join(f'{PREFIX}{choice.release.name} ({choice.reason})' for choice in ranked)}")
-        for choice in ranked:
-            planned = _planned(choice.release)
+        image = image_for(facts) if images else None
+        reasons = [f"{PREFIX}{choice.release.name} ({choice.reason})" for choice in ranked]
+        reasons += [f"{image.name} ({image.reason})"] if image else []
+        notify(f"bases: {'; '.join(reasons)}")
+        for planned in (*(_planned(choice.release) for choice in ranked), *([image.planned] if image else ())):
             wanted.setdefault(planned.name, (planned, False))
     return list(wanted.values())
 
@@ -157,7 +179,7 @@ async def _make_one(found: dict[str, BaseRef | Pending], notify: Notify) -> None
         try:
             found[name] = await base.make(background=False)
         except (BaseUnavailableError, TransientError) as error:
-            notify(f"{name} cannot be had: {error.message}")
+            notify(error.message if name in error.message else f"{name} cannot be had: {error.message}")
             del found[name]
 
 
@@ -187,6 +209,41 @@ def rank_releases(facts: Facts, *, count: int = AUTO_COUNT) -> tuple[Choice, ...
     era = _by_era(stable, day)
     fitting.sort(key=lambda release: (_distance(release, named), era.index(release)))
     return tuple(Choice(release, _reason(release, facts, named, day)) for release in fitting[:count])
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChoice:
+    """An image that has an interpreter which no Debian release has, and why, in words."""
+
+    minor: int
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """`python:3.8`."""
+        return f"python:3.{self.minor}"
+
+    @property
+    def planned(self) -> BaseRef:
+        """As far as it is known."""
+        return BaseRef(name=self.name, digest=PLANNED + self.name, python=f"3.{self.minor}")
+
+
+def image_for(facts: Facts) -> ImageChoice | None:
+    """The image for a Python project that no stable Debian release has an interpreter for; pure.
+
+    None where one has an interpreter that the project names, or admits if it names none: then nothing is gained that
+    would be worth a download.
+    """
+    if not any(fact.value == "python" for fact in facts.languages) and facts.requires_python is None:
+        return None
+    specifier, named = _specifier(facts), _named_minors(facts)
+    able = {minor for minor in IMAGE_MINORS if specifier.contains(f"3.{minor}.99")}
+    wanted = able & named or able
+    if not wanted or wanted & {_minor(release) for release in RELEASES if release.stable}:
+        return None
+    why = "named by the project" if wanted & named else f"admitted by `requires-python` {specifier}"
+    return ImageChoice(max(wanted), f"Python 3.{max(wanted)}, {why}, which no stable Debian has")
 
 
 def _specifier(facts: Facts) -> SpecifierSet:

@@ -53,7 +53,7 @@ def dockerfile(environment: Environment) -> str:
         comment(_HOW_TO.format(build=build).strip()),
         *([_source_stage(environment, image)] if fetched else []),
         comment(remarks),
-        f'FROM {image}\nSHELL ["/bin/sh", "-eu", "-c"]\n{_env(base_environment().items())}',
+        f'FROM {image}\nSHELL ["/bin/sh", "-eu", "-c"]\n{_env(base_environment(base).items())}',
         *(_step(step, environment, fetched=fetched) for step in recipe.steps),
         _env(recipe.test_env),
         _tests(check),
@@ -75,7 +75,10 @@ def _image(base: BaseRef) -> tuple[str, str]:
             f"Verified on a root filesystem of {base.name} that was made from its packages ({base.digest});\n"
             "the image of the same name holds packages of the same release."
         )
-    pinned = f"{base.name}@{base.digest}" if base.digest.startswith("sha256:") else base.name
+    if base.name.startswith("engine:"):
+        image = base.name.removeprefix("engine:")
+        return image, f"Verified on the image {image} of one machine's engine, with the id {base.digest}."
+    pinned = f"{base.name.partition('@')[0]}@{base.digest}"
     return pinned, f"Verified on this very image ({base.name})."
 
 

@@ -90,7 +90,7 @@ def setup_script(environment: Environment) -> str:
         "set -eu",
         _ARGUMENTS.strip(),
         _checks(base, environment),
-        _runner(len(own) + fetchable(environment)),
+        _runner(base, len(own) + fetchable(environment)),
         "setup() {\n" + "\n\n".join(_step(step, environment) for step in recipe.steps) + "\n}",
         _tests(check),
         _ending(),
@@ -98,9 +98,9 @@ def setup_script(environment: Environment) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _runner(count: int) -> str:
-    base = " ".join(_pairs(base_environment().items()))
-    return _STEP.format(passed_on=_words(_PASSED_ON), base=base, count=count).strip()
+def _runner(base: BaseRef, count: int) -> str:
+    variables = " ".join(_pairs(base_environment(base).items()))
+    return _STEP.format(passed_on=_words(_PASSED_ON), base=variables, count=count).strip()
 
 
 def _base_remark(base: BaseRef) -> str:

@@ -12,7 +12,7 @@ as tests:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -146,7 +146,28 @@ class HostRoot:
     masked: tuple[str, ...]
 
 
-BaseSource = RootfsTar | HostRoot
+@dataclass(frozen=True, slots=True)
+class ImageLayer:
+    """One layer of an image, as the OCI image specification has it: a tar archive with whiteouts."""
+
+    diff_id: str
+    """`sha256:…` of the archive before compression; what `fetch` gives is checked against it."""
+    fetch: Callable[[], Awaitable[Path]]
+    """Brings the archive to this machine, plain or compressed by gzip or zstd, if a backend lacks the layer.
+
+    All that are wanted are asked for at once; how many come at once is its own matter.
+    Raises TransientError or DownloadError.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLayers:
+    """A base as the layers of an image, lowest first. A backend keeps each once, for all images that begin alike."""
+
+    layers: tuple[ImageLayer, ...]
+
+
+BaseSource = RootfsTar | HostRoot | ImageLayers
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +276,7 @@ class Backend(Protocol):
     async def import_base(self, key: str, source: BaseSource) -> Checkpoint:
         """Make `source` the Checkpoint `key` (once: an existing key is returned as it is).
 
-        Raises BaseUnavailableError where the backend cannot hold such a source.
+        Raises BaseUnavailableError where the backend cannot hold such a source, and what fetching it raises.
         """
         ...
 

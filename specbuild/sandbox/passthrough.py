@@ -14,6 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
+from specbuild.recipe import BaseRef
 from specbuild.sandbox.apt_settings import apt_settings
 from specbuild.sandbox.certificates import certificates
 from specbuild.sandbox.indexes import indexes, pip_bundle
@@ -22,26 +23,32 @@ from specbuild.sandbox.settings_parts import Host, HostSettings, join, remove_st
 
 __all__ = ["HostSettings", "base_environment", "host_settings"]
 
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "USER": "root",
+    "LOGNAME": "root",
+    "SHELL": "/bin/sh",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_INPUT": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+}
+_IMAGES_OWN = ("PATH", "LANG", "TZ")
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 
 
-def base_environment() -> dict[str, str]:
-    """The environment that every Step starts with; exports must set the same."""
-    return {
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": "/root",
-        "USER": "root",
-        "LOGNAME": "root",
-        "SHELL": "/bin/sh",
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "TERM": "dumb",
-        "DEBIAN_FRONTEND": "noninteractive",
-        "GIT_TERMINAL_PROMPT": "0",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_NO_INPUT": "1",
-        "PIP_ROOT_USER_ACTION": "ignore",
-    }
+def base_environment(base: BaseRef | None = None) -> dict[str, str]:
+    """The environment that every Step on `base` starts with; exports must set the same.
+
+    What an image sets holds beside that, and before it where it tells of the image's own files and language.
+    """
+    own = dict(base.env) if base else {}
+    return own | _ENVIRONMENT | {name: own[name] for name in _IMAGES_OWN if own.get(name)}
 
 
 def host_settings(

@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +26,19 @@ import anyio
 import anyio.to_thread
 
 from specbuild.errors import SandboxError
-from specbuild.sandbox.contract import Backend, BaseSource, Bind, Command, Completed, End, HostRoot, Limits, RootfsTar
+from specbuild.sandbox.contract import (
+    Backend,
+    BaseSource,
+    Bind,
+    Command,
+    Completed,
+    End,
+    HostRoot,
+    ImageLayer,
+    ImageLayers,
+    Limits,
+    RootfsTar,
+)
 from specbuild.testing.trial import ENVIRONMENT
 
 _BASE_KEY = "0" * 63 + "e"
@@ -52,14 +64,17 @@ class Remote:
     @contextmanager
     def start(
         store: Path,
-        base: BaseSource,
+        base: BaseSource | Sequence[tuple[str, Path]],
         *,
         user: str | None = None,
         env: dict[str, str] | None = None,
         pass_fds: Sequence[int] = (),
     ) -> Generator[Remote]:
-        """An engine on the store; ended with the `with`, by closing its input."""
-        source = {"tar": str(base.path)} if isinstance(base, RootfsTar) else {"masked": list(base.masked)}
+        """An engine on the store; ended with the `with`, by closing its input.
+
+        Layers of an image are given by digest and file.
+        """
+        source = _told(base)
         python, path = interpreter(user)
         command = [python, "-m", "specbuild.testing.remote", str(store), json.dumps(source)]
         account = pwd.getpwnam(user) if user else None
@@ -162,6 +177,31 @@ def interpreter(user: str | None) -> tuple[str, str]:
     raise SandboxError(f"no Python interpreter here can be used by {user}", hint="install python3 outside of any home")
 
 
+def _told(base: BaseSource | Sequence[tuple[str, Path]]) -> dict[str, Any]:
+    match base:
+        case RootfsTar(path):
+            return {"tar": str(path)}
+        case HostRoot(masked):
+            return {"masked": list(masked)}
+        case ImageLayers():
+            raise TypeError("what fetches layers cannot be told to another process")
+        case files:
+            return {"layers": [[diff_id, str(path)] for diff_id, path in files]}
+
+
+def _source(told: dict[str, Any]) -> BaseSource:
+    if "layers" in told:
+        return ImageLayers(tuple(ImageLayer(diff_id, _there(Path(path))) for diff_id, path in told["layers"]))
+    return RootfsTar(Path(told["tar"])) if "tar" in told else HostRoot(tuple(told["masked"]))
+
+
+def _there(path: Path) -> Callable[[], Awaitable[Path]]:
+    async def fetch() -> Path:
+        return path
+
+    return fetch
+
+
 def _works(python: str, path: str, account: pwd.struct_passwd | None) -> bool:
     try:
         tried = subprocess.run(
@@ -246,8 +286,7 @@ def main() -> None:
     # Whoever runs in the background of a shell script has inherited that SIGINT is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     store, source = Path(sys.argv[1]), json.loads(sys.argv[2])
-    base = RootfsTar(Path(source["tar"])) if "tar" in source else HostRoot(tuple(source["masked"]))
-    anyio.run(_Far(lambda: OverlayBackend(store), base).serve)
+    anyio.run(_Far(lambda: OverlayBackend(store), _source(source)).serve)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,24 @@ def test_a_tree_of_any_depth_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_whiteouts_stay_only_where_they_hide_something_of_what_lies_below(layers: list[Path], tmp_path: Path) -> None:
+    """overlayfs lists a whiteout, as a file that cannot be opened, in a folder that it merges with none."""
+    low, middle, top = layers
+    (low / "there").mkdir()
+    (low / "there" / "gone").touch()
+    (low / "link").symlink_to("there")
+    for layer, names_in in ((middle, ("there", "new", "link", "closed")), (top, ("there", "new", "link"))):
+        for name in names_in:
+            (layer / name).mkdir()
+    for place in ("there/gone", "there/never", "new/never", "link/gone", "closed/gone"):
+        whiteout((top if (top / place).parent.exists() else middle) / place)
+    os.setxattr(middle / "closed", trees.OPAQUE, b"y")
+    target = tmp_path / "flat"
+    target.mkdir()
+    trees.flatten([str(middle), str(top)], str(target), str(low))
+    assert {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()} == {"there/gone"}
+
+
 def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "file").touch()

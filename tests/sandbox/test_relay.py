@@ -49,7 +49,7 @@ class Asking:
     ) -> Given:
         pairs = [("host", "x"), *((name.replace("_", "-"), value) for name, value in headers.items())]
         url = path if "://" in path else self._server.url + path
-        async with self._client.exchange(method, url, headers=pairs) as answer:
+        async with self._client.forward(method, url, headers=pairs) as answer:
             body = b""
             async for chunk in answer.chunks:
                 if not body:
@@ -368,7 +368,7 @@ async def test_an_engine_that_is_killed_leaves_no_part_of_a_file(tmp_path: Path)
             address = (await engine.stdout.receive()).decode().strip()
             async with (
                 Client(Network(proxy=address)) as client,
-                client.exchange("GET", server.url + DEB) as answer,
+                client.forward("GET", server.url + DEB) as answer,
             ):
                 assert await anext(answer.chunks)
                 engine.send_signal(signal.SIGKILL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,9 +11,18 @@ from pathlib import Path
 import anyio
 
 from specbuild.errors import BaseUnavailableError, StoreError
-from specbuild.sandbox.contract import BaseSource, Checkpoint, HostRoot, Limits, Probe, RootfsTar, Sandbox
+from specbuild.sandbox.contract import (
+    BaseSource,
+    Checkpoint,
+    HostRoot,
+    ImageLayers,
+    Limits,
+    Probe,
+    RootfsTar,
+    Sandbox,
+)
 from specbuild.sandbox.limits import Controller, detect
-from specbuild.sandbox.overlay import bwrap, host, idmap, reap, seccomp
+from specbuild.sandbox.overlay import bwrap, host, idmap, images, reap, seccomp
 from specbuild.sandbox.overlay.client import HelperClient, WorkError
 from specbuild.sandbox.overlay.probe import look
 from specbuild.sandbox.overlay.sandbox import Machine, OverlaySandbox
@@ -132,6 +141,8 @@ class OverlayBackend:
                 return await self._import_tar(key, path)
             case HostRoot(masked):
                 return await self._import_host(key, masked)
+            case ImageLayers(layers):
+                return await images.ImageImport(self._store, self._new_base, self._lowers).run(key, layers)
 
     async def _import_host(self, key: str, masked: tuple[str, ...]) -> Checkpoint:
         if self.unprivileged:
@@ -143,10 +154,11 @@ class OverlayBackend:
         host.check_mounts(masked)
         entries = await anyio.to_thread.run_sync(host.masks, [*masked, str(self.root)])
 
-        async def fill(helper: HelperClient, diff: str) -> None:
-            await helper.work("mask", root=diff, entries=[asdict(entry) for entry in entries])
+        async def fill(machine: Machine, name: str) -> Layer:
+            await machine.helper.work("mask", root=f"live/{name}/diff", entries=[asdict(entry) for entry in entries])
+            return Layer(key, None, 1, 0, Realm.HOST, ("/",))
 
-        return await self._new_base(Layer(key, None, 1, 0, Realm.HOST, ("/",)), fill)
+        return (await self._new_base(Realm.HOST, fill)).checkpoint
 
     async def _import_tar(self, key: str, path: Path) -> Checkpoint:
         try:
@@ -158,16 +170,18 @@ class OverlayBackend:
     async def import_stream(self, key: str, fd: int, parent: str | None) -> Checkpoint:
         """A tar archive; with a `parent`, in name only, it is no base and lasts no longer than the session."""
 
-        async def fill(helper: HelperClient, diff: str) -> None:
-            await helper.work("unpack", [fd], root=diff)
+        async def fill(machine: Machine, name: str) -> Layer:
+            await machine.helper.work("unpack", [fd], root=f"live/{name}/diff")
+            return Layer(key, parent, 1, 0, Realm.MAPPED, ())
 
-        return await self._new_base(Layer(key, parent, 1, 0, Realm.MAPPED, ()), fill)
+        return (await self._new_base(Realm.MAPPED, fill)).checkpoint
 
-    async def _new_base(self, layer: Layer, fill: Callable[[HelperClient, str], Awaitable[None]]) -> Checkpoint:
-        machine = await self._machine(layer.realm)
-        name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm)
+    async def _new_base(self, realm: Realm, fill: images.Fill, below: str | None = None) -> Layer:
+        """A new layer of what `fill` puts into a live folder, which looks like `below` before."""
+        machine = await self._machine(realm)
+        name = await anyio.to_thread.run_sync(self._store.new_live, realm, below)
         try:
-            await fill(machine.helper, f"live/{name}/diff")
+            layer = await fill(machine, name)
             size = await machine.helper.work("measure", path=f"live/{name}/diff")
         except (OSError, WorkError) as error:
             await self._give_up(machine, name)
@@ -179,7 +193,7 @@ class OverlayBackend:
             await anyio.to_thread.run_sync(self._store.make_durable)
         frozen, trash = await anyio.to_thread.run_sync(self._store.freeze, name, replace(layer, size_bytes=size))
         await machine.helper.trash(trash)
-        return frozen.checkpoint
+        return frozen
 
     async def _give_up(self, machine: Machine, name: str) -> None:
         with anyio.move_on_after(_DISCARD_WITHIN, shield=True):
@@ -193,7 +207,7 @@ class OverlayBackend:
     async def _fork(self, parent: Checkpoint, limits: Limits) -> AsyncGenerator[Sandbox, None]:
         layer = await anyio.to_thread.run_sync(self._store.require, parent.key)
         machine = await self._machine(layer.realm)
-        lowers = await self._lowers(machine, layer)
+        lowers = await self._lowers(layer)
         name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm, f"{layer.folder}/diff")
         sandbox = OverlaySandbox(machine, layer, name, lowers, limits)
         try:
@@ -202,14 +216,15 @@ class OverlayBackend:
             with anyio.move_on_after(_DISCARD_WITHIN, shield=True):
                 await sandbox.discard()
 
-    async def _lowers(self, machine: Machine, layer: Layer) -> tuple[str, ...]:
+    async def _lowers(self, layer: Layer) -> tuple[str, ...]:
         """The layers under a Sandbox, merged into two when they have become too many."""
+        machine = await self._machine(layer.realm)
         lowers = self._store.stack_on(layer)
         if len(lowers) <= FLATTEN_AT:
             return lowers
         name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm)
         try:
-            await machine.helper.work("flatten", layers=lowers[1:], target=f"live/{name}/diff")
+            await machine.helper.work("flatten", layers=lowers[1:], target=f"live/{name}/diff", below=lowers[0])
         except WorkError as error:
             await self._give_up(machine, name)
             raise StoreError(f"the layers of {layer.key} cannot be merged: {error}") from error

@@ -1,5 +1,5 @@
 # In millions of calls pathlib costs more than the work.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH108, PTH110, PTH116, PTH119, PTH120, PTH123, PTH208, PTH211
+# ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH108, PTH110, PTH112, PTH114, PTH116, PTH119, PTH120, PTH123, PTH208, PTH211
 """Work on whole trees of files, done in workers that the helper forks: unpack, remove, measure, flatten, compare.
 
 Workers have the ids of the store's owner (in a user namespace, its root), no threads, and nothing to import any more:
@@ -219,30 +219,53 @@ def _walk(path: str) -> Iterator[os.stat_result]:
                         pending.append(entry.path)
 
 
-def flatten(layers: list[str], target: str) -> None:
+def flatten(layers: list[str], target: str, below: str | None = None) -> None:
     """Merge `layers`, lowest first, into the empty folder `target` by hard links; nothing is copied.
 
-    Whiteouts and opaque folders stay, since layers that are not part of the merge may lie below. What the layers
-    hide from each other is left out.
+    Opaque folders stay, and so do the whiteouts that hide something of the one layer that lies under all of these,
+    `below`; all of them, if that is not told. Others would be listed where nothing is merged. What the layers hide from
+    each other is left out.
     """
-    _merge_folder([*reversed(layers)], target, at_top=True)
+    _merge_folder([*reversed(layers)], target, _Under(below, below is None), at_top=True)
 
 
-def _merge_folder(sources: list[str], target: str, *, at_top: bool = False) -> None:
+class _Under:
+    """What the layer under a merge has at some place, as far as it is a folder that shows through there."""
+
+    def __init__(self, path: str | None, unknown: bool) -> None:
+        self._path = path
+        self._unknown = unknown
+
+    def has(self, name: str) -> bool:
+        """Whether there is, or may be, something of that name."""
+        return self._unknown or (self._path is not None and os.path.lexists(f"{self._path}/{name}"))
+
+    def enter(self, name: str) -> _Under:
+        """The same one folder down."""
+        path = f"{self._path}/{name}"
+        is_folder = self._path is not None and os.path.isdir(path) and not os.path.islink(path)
+        return _Under(path if is_folder else None, self._unknown)
+
+
+_NOTHING = _Under(None, unknown=False)
+
+
+def _merge_folder(sources: list[str], target: str, under: _Under, *, at_top: bool = False) -> None:
     """`sources` are folders of the same name, topmost first, as far down as they merge."""
     if not at_top:
         os.mkdir(target, 0o700)
     names = dict.fromkeys(name for source in sources for name in os.listdir(source))
     for name in names:
-        _merge_entry([f"{source}/{name}" for source in sources], f"{target}/{name}")
+        _merge_entry([f"{source}/{name}" for source in sources], f"{target}/{name}", under, name)
     _copy_attributes(sources[0], target)
 
 
-def _merge_entry(candidates: list[str], target: str) -> None:
+def _merge_entry(candidates: list[str], target: str, under: _Under, name: str) -> None:
     present = [path for path in candidates if os.path.lexists(path)]
     top = os.lstat(present[0])
     if not stat.S_ISDIR(top.st_mode):
-        _link(present[0], top, target)
+        if not stat.S_ISCHR(top.st_mode) or under.has(name):
+            _link(present[0], top, target)
         return
     merged: list[str] = []
     closed = False
@@ -254,7 +277,7 @@ def _merge_entry(candidates: list[str], target: str) -> None:
         if is_opaque(path):
             closed = True
             break
-    _merge_folder(merged, target)
+    _merge_folder(merged, target, _NOTHING if closed else under.enter(name))
     if closed:
         os.setxattr(target, OPAQUE, b"y")
 

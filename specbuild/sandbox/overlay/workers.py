@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from specbuild.sandbox.overlay import kernel, stage, trees
+from specbuild.sandbox.overlay import image_layer, kernel, stage, trees
 from specbuild.sandbox.overlay.isolation import HOSTNAME
 
 HOSTS_FILE = f"{stage.STAGE}/hosts"
@@ -45,6 +45,20 @@ def unpack(fds: list[int], *, root: str) -> None:
         _enter(root)
         trees.unpack(archive)
         trees.ready_for_covers()
+
+
+def unpack_layer(fds: list[int], *, root: str, lowers: list[str]) -> bool:
+    """A layer of an image, on `lowers` (topmost first), into a new layer; whether it hides all that is below it."""
+    below = [os.open(lower, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for lower in lowers]
+    with os.fdopen(fds[0], "rb", buffering=1 << 20) as archive:
+        _enter(root)
+        return image_layer.Unpacking(below).run(archive)
+
+
+def cover(fds: list[int], *, stack: dict[str, Any]) -> None:
+    """See that the files over which the host's are shown are there, on top of the layers of an image."""
+    _enter_stack(stack)
+    trees.ready_for_covers()
 
 
 def mask(fds: list[int], *, root: str, entries: list[dict[str, Any]]) -> None:
@@ -85,9 +99,9 @@ def measure(fds: list[int], *, path: str) -> int:
     return trees.measure(path)
 
 
-def flatten(fds: list[int], *, layers: list[str], target: str) -> None:
-    """Several layers into one."""
-    trees.flatten(layers, target)
+def flatten(fds: list[int], *, layers: list[str], target: str, below: str) -> None:
+    """Several layers into one, which lies on `below`; of the host's root all that it has is not seen from here."""
+    trees.flatten(layers, target, None if below == "/" else below)
 
 
 def overlap(fds: list[int], *, ours: list[str], theirs: list[str]) -> str:
@@ -96,5 +110,6 @@ def overlap(fds: list[int], *, ours: list[str], theirs: list[str]) -> str:
 
 
 WORKERS: dict[str, Callable[..., Any]] = {
-    work.__name__: work for work in (unpack, mask, copy_in, write, read, remove, measure, flatten, overlap)
+    work.__name__: work
+    for work in (unpack, unpack_layer, cover, mask, copy_in, write, read, remove, measure, flatten, overlap)
 }

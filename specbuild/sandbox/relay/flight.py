@@ -102,7 +102,7 @@ class Flight:
         """Fetch the file and keep it if it is whole."""
         try:
             with self.scope:
-                async with client.exchange("GET", self.wanted.url, headers=headers) as answer:
+                async with client.forward("GET", self.wanted.url, headers=headers) as answer:
                     await self._take(answer, folder)
         except SpecBuildError as error:
             self.error = error

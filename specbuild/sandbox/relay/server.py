@@ -214,7 +214,7 @@ class Relay:
 
     async def _pass_on(self, wire: Wire, method: str, url: str, client: Client, headers: Headers) -> None:
         self.counts.passed += 1
-        async with client.exchange(method, url, headers=headers) as answer:
+        async with client.forward(method, url, headers=headers) as answer:
             shown = without(answer.headers, _OF_THE_CONNECTION)
             await wire.answer(answer.status, answer.reason, shown, answer.chunks)
 

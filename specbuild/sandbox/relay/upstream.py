@@ -41,4 +41,4 @@ class Upstream:
 
 
 def _network(proxy: str) -> Network:
-    return Network(direct=True) if proxy.upper() == _DIRECT else Network(proxy=proxy or None)
+    return Network(unproxied=True) if proxy.upper() == _DIRECT else Network(proxy=proxy or None)

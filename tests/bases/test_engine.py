@@ -1,0 +1,89 @@
+"""Images that a local engine has are bases, too; only the layers that are missing are taken from it."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from specbuild.bases.choose import provider_of
+from specbuild.bases.engine import EngineBases
+from specbuild.config import Settings
+from specbuild.errors import BaseUnavailableError, UnreachableError
+from specbuild.oci.engine import find_socket
+from specbuild.sandbox.contract import Checkpoint
+from specbuild.sandbox.overlay import OverlayBackend
+from specbuild.testing.fake_engine import Form, fake_engine
+from specbuild.testing.images import file, layer
+from specbuild.testing.leftovers import leftovers
+from specbuild.testing.rootfs import tiny_rootfs
+from specbuild.testing.trial import seen
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return tiny_rootfs(tmp_path_factory.mktemp("root") / "tiny.tar").read_bytes()
+
+
+@pytest.mark.sandbox
+@pytest.mark.root
+@pytest.mark.parametrize("form", ["legacy", "podman", "oci", "oci-compressed"])
+async def test_an_image_of_an_engine_is_taken_over(form: Form, root: bytes, tmp_path: Path) -> None:
+    layers = [root, layer(file("a", "1"), file("b", secrets.token_hex(500_000))), layer(file(".wh.a"), file("c", "3"))]
+    config = {"Env": ["PATH=/opt/bin:/bin", "PYTHON_VERSION=3.9.1"], "User": ""}
+    with fake_engine(tmp_path / "sock", "team/tool:1", layers, form=form, config=config) as engine:
+        shop = EngineBases(tmp_path, environ={"DOCKER_HOST": engine.address})
+        ref = await shop.resolve("engine:team/tool:1")
+        assert (ref.name, ref.python) == ("engine:team/tool:1", "3.9")
+        async with OverlayBackend(tmp_path / "store") as backend:
+            base = await shop.provide(ref, backend)
+            assert await seen(backend, base, "ls /a 2>&1 | grep -c 'No such'; cat /c") == "1\n3"
+            await shop.provide(ref, backend)
+    assert sum(path.endswith("/get") for path in engine.requests) == 1
+    assert not list((tmp_path / "images").iterdir())
+    assert leftovers(tmp_path / "store") == []
+
+
+@pytest.mark.sandbox
+@pytest.mark.root
+async def test_layers_that_the_store_has_are_not_written_again(root: bytes, tmp_path: Path) -> None:
+    common, own = layer(file("big", secrets.token_bytes(100_000))), layer(file("own", "o"))
+    async with OverlayBackend(tmp_path / "store") as backend:
+        await taken(backend, new_folder(tmp_path, "first"), [root, common])
+        before = set(await backend.keys())
+        base = await taken(backend, new_folder(tmp_path, "second"), [root, common, own])
+        assert len(set(await backend.keys()) - before) == 2  # its own layer, and what every base has on top
+        assert await seen(backend, base, "cat /own; wc -c < /big") == "o100000"
+
+
+def new_folder(place: Path, name: str) -> Path:
+    (place / name).mkdir()
+    return place / name
+
+
+async def taken(backend: OverlayBackend, folder: Path, layers: list[bytes]) -> Checkpoint:
+    """An image of these layers, taken over from an engine."""
+    with fake_engine(folder / "sock", "tool:1", layers) as engine:
+        shop = EngineBases(folder, environ={"DOCKER_HOST": engine.address})
+        return await shop.provide(await shop.resolve("engine:tool:1"), backend)
+
+
+async def test_what_an_engine_has_not_is_told(root: bytes, tmp_path: Path) -> None:
+    with fake_engine(tmp_path / "sock", "tool:1", [root]) as engine:
+        shop = EngineBases(tmp_path, environ={"DOCKER_HOST": engine.address})
+        with pytest.raises(BaseUnavailableError, match="has no image tool:2") as told:
+            await shop.resolve("engine:tool:2")
+        assert "docker pull tool:2" in told.value.hint
+    with pytest.raises(UnreachableError):
+        await shop.resolve("engine:tool:1")
+
+
+def test_an_engine_is_found_as_its_own_tools_find_it(tmp_path: Path) -> None:
+    assert provider_of("engine:a:b", Settings(cache_dir=tmp_path)).name == "engine"
+    assert find_socket({"DOCKER_HOST": "unix:///some/where"}) == Path("/some/where")
+    with pytest.raises(BaseUnavailableError, match="on this machine only"):
+        find_socket({"DOCKER_HOST": "tcp://10.0.0.1:2376"})
+    (tmp_path / "podman").mkdir()
+    (tmp_path / "podman/podman.sock").touch()
+    assert find_socket({"XDG_RUNTIME_DIR": str(tmp_path)}).name in {"docker.sock", "podman.sock"}
