@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specbuild.clock import Clock
-from specbuild.environment import Environment, Package
+from specbuild.environment import Environment, Package, PackageDifferences
 from specbuild.errors import SandboxError, TransientError
 from specbuild.events import Replayed
-from specbuild.export.lock import read_lock
+from specbuild.export.lock import Artifacts, read_lock
+from specbuild.knowledge.artifacts import IndexArtifacts
+from specbuild.knowledge.wheels import PackageIndex
 from specbuild.library import Library
+from specbuild.lockfile import compare_packages
 from specbuild.opened import OpenEnvironment
 from specbuild.rebuild import rebuild
-from specbuild.sandbox.contract import Backend
+from specbuild.sandbox.contract import Backend, Sandbox
 from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.together import together
 from specbuild.verify import same
+from specbuild.verify.verdict import Verdict
 from specbuild.workshop import Surroundings
 
 
@@ -30,7 +34,35 @@ async def conclude(
     kept, again = await together(
         lambda: _keep(won, backend, surroundings), lambda: _build_again(won, backend, surroundings, clock, logs)
     )
-    return again.model_copy(update={"lock": kept.lock})
+    return again.outcome(kept.lock) if again else won.model_copy(update={"lock": kept.lock})
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of building an Environment again."""
+
+    of: Environment
+    verdict: Verdict
+    packages: tuple[Package, ...]
+    seconds: float
+
+    def outcome(self, lock: tuple[Package, ...]) -> Environment:
+        """The Environment with what the replay says of it; `lock` is what its own files hold.
+
+        It is reproducible if the Verdict is the same and no package came in another version.
+        """
+        before = self.of.verdict
+        same_verdict = self.verdict.ok and (before is None or same(before, self.verdict))
+        differences = compare_packages(lock, self.packages) if self.packages else PackageDifferences()
+        return self.of.model_copy(
+            update={
+                "lock": lock,
+                "reproducible": same_verdict and not differences,
+                "differences": differences,
+                "verdict": (before or self.verdict).model_copy(update={"repeatable": same_verdict}),
+                "seconds": self.of.seconds.model_copy(update={"replay": round(self.seconds, 3)}),
+            }
+        )
 
 
 async def replayed(
@@ -40,8 +72,19 @@ async def replayed(
 
     Raises UsageError if its source tree is gone, SandboxError or TransientError for trouble that is not its own.
     """
+    return (await _replay(won, backend, surroundings, clock, logs)).outcome(won.lock)
+
+
+async def _replay(
+    won: OpenEnvironment, backend: Backend, surroundings: Surroundings, clock: Clock, logs: Path
+) -> Replay:
     clock.phase("replay", won.strategy or "")
     began = clock.now()
+    packages: list[Package] = []
+
+    async def look(sandbox: Sandbox) -> None:
+        packages.extend(await _packages(won, sandbox, surroundings))
+
     verdict = await rebuild(
         won.committed(),
         backend,
@@ -49,17 +92,11 @@ async def replayed(
         limits=surroundings.limits,
         on_line=clock.line("replay"),
         logs=logs,
+        look=look,
     )
-    before = won.verdict
-    agrees = verdict.ok and (before is None or same(before, verdict))
+    agrees = verdict.ok and (won.verdict is None or same(won.verdict, verdict))
     clock.reporter.emit(Replayed(at=clock.now(), same=agrees, verdict=verdict))
-    return won.model_copy(
-        update={
-            "reproducible": agrees,
-            "verdict": (before or verdict).model_copy(update={"repeatable": agrees}),
-            "seconds": won.seconds.model_copy(update={"replay": round(clock.now() - began, 3)}),
-        }
-    )
+    return Replay(won, verdict, tuple(packages), clock.now() - began)
 
 
 async def _keep(won: OpenEnvironment, backend: Backend, surroundings: Surroundings) -> Environment:
@@ -73,21 +110,27 @@ async def _keep(won: OpenEnvironment, backend: Backend, surroundings: Surroundin
 
 async def _build_again(
     won: OpenEnvironment, backend: Backend, surroundings: Surroundings, clock: Clock, logs: Path
-) -> Environment:
+) -> Replay | None:
     if not won.settings.replay:
-        return won
+        return None
     try:
-        return await replayed(won, backend, surroundings, clock, logs)
+        return await _replay(won, backend, surroundings, clock, logs)
     except (SandboxError, TransientError) as error:
         # What is committed stays committed: only the claim of reproducibility is not made.
         clock.notify(f"the environment could not be built again for comparison: {error.message}")
-        return won
+        return None
 
 
 async def _lock(won: OpenEnvironment, backend: Backend, surroundings: Surroundings) -> tuple[Package, ...]:
-    recipe = won.committed()
     checkpoint = await won.checkpoint(backend)
     # The build waits for it: with the weight of a follower, leaders of other builds kept it waiting for seconds.
     limits = replace(surroundings.limits, cpu_weight=LEADER_WEIGHT)
-    async with backend.fork(checkpoint, limits=limits) as sandbox:
-        return await read_lock(sandbox, lambda step: surroundings.command(step, recipe.base), recipe)
+    async with backend.fork(checkpoint, limits=limits) as sandbox, PackageIndex(won.settings.cache_dir) as index:
+        return await _packages(won, sandbox, surroundings, IndexArtifacts(index))
+
+
+async def _packages(
+    won: OpenEnvironment, sandbox: Sandbox, surroundings: Surroundings, artifacts: Artifacts | None = None
+) -> tuple[Package, ...]:
+    recipe = won.committed()
+    return await read_lock(sandbox, lambda step: surroundings.command(step, recipe.base), recipe, artifacts=artifacts)

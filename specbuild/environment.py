@@ -36,6 +36,38 @@ class Package(Frozen):
     """`debian`, `pypi`."""
     source: str = ""
     """Where it came from, when not from its ecosystem's index (`editable`, a URL)."""
+    architecture: str = ""
+    """Of a system package, in its distribution's words."""
+    hashes: tuple[str, ...] = ()
+    """`sha256:…` of the file that it was installed from, where its index tells; several where it could be any."""
+
+
+class PackageChange(Frozen):
+    """One package in two versions."""
+
+    name: str
+    ecosystem: str
+    before: str
+    after: str
+
+
+class PackageDifferences(Frozen):
+    """What two sets of packages do not have in common."""
+
+    added: tuple[Package, ...] = ()
+    removed: tuple[Package, ...] = ()
+    changed: tuple[PackageChange, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+    def lines(self) -> list[str]:
+        """A line for each, `+` for what is new, `-` for what is gone, `~` for another version."""
+        return [
+            *(f"+ {each.ecosystem} {each.name} {each.version}" for each in self.added),
+            *(f"- {each.ecosystem} {each.name} {each.version}" for each in self.removed),
+            *(f"~ {each.ecosystem} {each.name} {each.before} -> {each.after}" for each in self.changed),
+        ]
 
 
 class Diagnosis(Frozen):
@@ -136,6 +168,7 @@ class Artifacts(Frozen):
 
     dockerfile: str | None = None
     setup_sh: str | None = None
+    lock: str | None = None
     environment: str | None = None
     journal: str | None = None
     logs: str | None = None
@@ -166,7 +199,9 @@ class Environment(Frozen):
     """What was repaired of the strategy's recipe until it verified."""
     verdict: Verdict | None = None
     reproducible: bool | None = None
-    """Whether the replay from the base gave the same Verdict; None when none was made."""
+    """Whether the replay from the base gave the same Verdict and the same packages; None when none was made."""
+    differences: PackageDifferences | None = None
+    """Which packages the replay has that the lock has not, and the other way round; None when none was made."""
     seconds: Seconds
     candidates: tuple[CandidateReport, ...] = ()
     waste: Waste = Waste()

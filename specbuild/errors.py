@@ -15,6 +15,7 @@
     │       ├── EmptyRepoError
     │       ├── RepoTooLargeError
     │       └── HostileArchiveError
+    ├── LockError                     exit 3   what is locked is not what is there
     ├── BuildFailed                   exit 1   no candidate verified: the repository's side
     ├── SandboxError                  exit 4   our machinery broke: never held against a repository
     │   ├── SandboxUnavailableError            this machine cannot fork sandboxes
@@ -108,6 +109,12 @@ class RepoTooLargeError(RepoError):
 
 class HostileArchiveError(RepoError):
     """The archive reaches outside of itself or expands beyond all measure."""
+
+
+class LockError(SpecBuildError):
+    """What is locked is not what is there: another source tree, base or set of packages, or an altered lock."""
+
+    exit_code = 3
 
 
 class BuildFailed(SpecBuildError):  # noqa: N818 - an outcome, named as in the design

@@ -18,6 +18,7 @@ from specbuild.clock import Clock
 from specbuild.commit import conclude, replayed
 from specbuild.config import Reuse, Settings, load_settings
 from specbuild.downloads import shared_downloads
+from specbuild.engine_replay import EngineOptions, replay_by_engine
 from specbuild.environment import Environment, Seconds
 from specbuild.errors import SpecBuildError
 from specbuild.events import (
@@ -32,6 +33,8 @@ from specbuild.field import Field
 from specbuild.journal import Journal
 from specbuild.learned import Learned
 from specbuild.library import Library, Place
+from specbuild.locked import check_result, provide_base, survey_locked
+from specbuild.lockfile import Lock, read_lock_file
 from specbuild.mending import Mender
 from specbuild.opened import OpenEnvironment, open_environment, save_repo
 from specbuild.outage import refuse_outage
@@ -43,7 +46,7 @@ from specbuild.survey import Plan, Survey, plan, repo_info, survey
 from specbuild.tree import Entry
 from specbuild.workshop import BuildWorkshop, Surroundings
 
-__all__ = ["OpenEnvironment", "Plan", "build", "open_environment", "plan", "replay", "run"]
+__all__ = ["OpenEnvironment", "Plan", "build", "open_environment", "plan", "replay", "replay_docker", "run"]
 
 T = TypeVar("T")
 
@@ -54,23 +57,26 @@ async def build(
     settings: Settings | None = None,
     output: Path | None = None,
     reporter: Reporter | None = None,
+    locked: str | Path | None = None,
     **options: object,
 ) -> OpenEnvironment:
     """Set up `repo` by racing candidate Recipes; the first that verifies is committed.
 
     `repo` is a folder, an archive, a git URL with an optional `@revision`, or `pypi:NAME==VERSION`. `options` are
-    fields of `Settings`. Files (Dockerfile, setup.sh, environment.json, journal.jsonl) go to `output`, or to the
+    fields of `Settings`. With `locked`, the path of a `specbuild.lock`, nothing is raced: exactly what it holds is done
+    again. Files (Dockerfile, setup.sh, specbuild.lock, environment.json, journal.jsonl) go to `output`, or to the
     build's own folder in the cache. Returns an Environment whose `outcome` tells whether anything was committed; with
     one that was, `await environment.run("pytest -x")` runs commands in it.
-    Raises UsageError for what cannot be understood, SandboxError where this machine cannot run sandboxes,
-    or has a disk that is full or refuses, TransientError for trouble of network or registries. Cancelling leaves
-    nothing running.
+    Raises UsageError for what cannot be understood, LockError if what is locked is not what is there, SandboxError
+    where this machine cannot run sandboxes, or has a disk that is full or refuses, TransientError for trouble of
+    network or registries. Cancelling leaves nothing running.
     """
     chosen = settings or load_settings(**options)
+    lock = read_lock_file(Path(locked)) if locked is not None else None
     with on_disk(chosen.cache_dir):
         place = Library(chosen.cache_dir).new_place()
         with Journal(place.journal) as journal:
-            built = await _Build(str(repo), chosen, place, Fan(journal, reporter or Silent())).run(output)
+            built = await _Build(str(repo), chosen, place, Fan(journal, reporter or Silent()), lock).run(output)
     return OpenEnvironment.of(built, chosen)
 
 
@@ -96,6 +102,25 @@ async def replay(
     return updated
 
 
+async def replay_docker(
+    environment: Environment,
+    options: EngineOptions | None = None,
+    *,
+    settings: Settings | None = None,
+    reporter: Reporter | None = None,
+) -> Environment:
+    """Have the user's container engine build the Environment's Dockerfile, and run the Check inside.
+
+    Returns as `replay` does. Raises as `engine_replay.replay_by_engine` does.
+    """
+    chosen = settings or load_settings()
+    opened = await open_environment(environment, settings=chosen)
+    with on_disk(chosen.cache_dir):
+        updated = await replay_by_engine(opened, options or EngineOptions(), Clock(reporter or Silent()))
+        Library(chosen.cache_dir).save(updated)
+    return updated
+
+
 def run(function: Callable[[], Awaitable[T]]) -> T:
     """Run an async function to its end, on uvloop where it is installed: for callers without a loop of their own."""
     return anyio.run(function, backend_options={"use_uvloop": find_spec("uvloop") is not None})
@@ -104,8 +129,9 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
 class _Build:
     """One call of `build`, from its first event to its last."""
 
-    def __init__(self, spec: str, settings: Settings, place: Place, reporter: Reporter) -> None:
+    def __init__(self, spec: str, settings: Settings, place: Place, reporter: Reporter, lock: Lock | None) -> None:
         self._spec = spec
+        self._lock = lock
         self._settings = settings
         self._place = place
         self._memory = Memory()
@@ -139,6 +165,8 @@ class _Build:
         folder = output or self._place.folder
         written = write_artifacts(environment, folder, journal=self._place.journal, logs=self._place.logs)
         library.save(written)
+        if self._lock is not None:
+            check_result(self._lock, written)
         return written
 
     def _end(self, outcome: str, message: str) -> None:
@@ -149,12 +177,14 @@ class _Build:
     async def _set_up(self) -> Environment:
         clock, settings = self._clock, self._settings
         before = pressure.read(settings.cache_dir)
-        found = await survey(self._spec, self._place.source, settings, clock.notify, clock.phase)
+        found = await self._survey()
         save_repo(found.repo, self._place)
         async with (
             open_backend(settings) as backend,
             shared_downloads(Surroundings.of(settings), backend, clock.notify) as surroundings,
         ):
+            if self._lock is not None:
+                await provide_base(self._lock.base, settings, backend, clock.notify)
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
             field = Field(clock.now, clock.reporter, workshop.expect, salt=self._salt)
             async with Learned(settings, clock.notify) as learned:
@@ -168,7 +198,7 @@ class _Build:
                     slots=settings.slots,
                     admitted=self._admitted(pressure.others(before, pressure.read(settings.cache_dir))),
                     later=[_later(field, found, pending) for pending in found.bases.pending],
-                    mender=mender if settings.repair else None,
+                    mender=mender if settings.repair and self._lock is None else None,
                     ahead=settings.ahead,
                     beside=settings.beside,
                     durations=learned.durations(),
@@ -189,6 +219,12 @@ class _Build:
             return await conclude(
                 OpenEnvironment.of(environment, settings), backend, surroundings, clock, self._place.logs
             )
+
+    async def _survey(self) -> Survey:
+        clock, work = self._clock, self._place.source
+        if self._lock is not None:
+            return await survey_locked(self._lock, self._spec, work, clock.notify, clock.phase)
+        return await survey(self._spec, work, self._settings, clock.notify, clock.phase)
 
     def _admitted(self, foreign: float) -> Callable[[], int]:
         """How many steps the machine bears, whose cores others kept busy as `foreign` says."""

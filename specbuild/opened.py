@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -13,11 +14,13 @@ from pydantic import PrivateAttr, TypeAdapter, ValidationError
 from specbuild.config import Settings, load_settings
 from specbuild.environment import Environment
 from specbuild.errors import UsageError
+from specbuild.export.deliver import deliver
+from specbuild.export.targets import Exported, parse_target
 from specbuild.library import Library, Place
 from specbuild.recipe import Recipe, Step, StepKind, with_services
 from specbuild.repo.source import Repo
 from specbuild.sandbox.backends import open_backend
-from specbuild.sandbox.contract import Backend, Checkpoint, Completed, LineSink
+from specbuild.sandbox.contract import Backend, Checkpoint, Completed, LayerSource, LineSink
 from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.workshop import BuildWorkshop, Surroundings
 
@@ -107,6 +110,27 @@ class OpenEnvironment(Environment):
                 hint=f"build it again: specbuild build {self.repo.origin}",
             )
         return found
+
+    async def export(self, to: str, *, force: bool = False) -> Exported:
+        """Export to `FORMAT` or `FORMAT:PLACE`, as `specbuild export --to` takes it; see `export.targets.Format`.
+
+        Raises UsageError for a format that is unknown, a place that is taken (unless `force`), or files that were
+        pruned; SandboxError for trouble of our own.
+        """
+        self.committed()
+        return await deliver(self, parse_target(to), self.files, force=force)
+
+    @asynccontextmanager
+    async def files(self) -> AsyncGenerator[tuple[LayerSource, str]]:
+        """The store that has the Environment's files, and the key of its Checkpoint."""
+        async with open_backend(self._settings) as backend:
+            checkpoint = await self.checkpoint(backend)
+            if not isinstance(backend, LayerSource):
+                raise UsageError(
+                    f"layers cannot be exported from the backend {backend.name}",
+                    hint="export a Dockerfile, or build with --backend overlay",
+                )
+            yield backend, checkpoint.key
 
     def workshop(self, backend: Backend, surroundings: Surroundings | None = None) -> BuildWorkshop:
         """A workshop over the Environment's own source tree; `surroundings` where there are some already."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 from specbuild.execution import Workshop
 from specbuild.recipe import Recipe
-from specbuild.sandbox.contract import Backend, Completed, Limits, LineSink
+from specbuild.sandbox.contract import Backend, Completed, Limits, LineSink, Sandbox
 from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.tail import last_lines
 from specbuild.verify.verdict import Verdict
@@ -21,10 +22,12 @@ async def rebuild(
     limits: Limits,
     on_line: LineSink,
     logs: Path | None = None,
+    look: Callable[[Sandbox], Awaitable[None]] | None = None,
 ) -> Verdict:
     """The Verdict of running all Steps and the Check of `recipe`, one after the other, in one Sandbox.
 
-    A Step that fails makes the Verdict not ok. Raises SandboxError for trouble of our own.
+    `look` is given the Sandbox between the last Step and the Check. A Step that fails makes the Verdict not ok. Raises
+    SandboxError for trouble of our own.
     """
     base = await workshop.provide(recipe.base)
     async with backend.fork(base, limits=replace(limits, cpu_weight=LEADER_WEIGHT)) as sandbox:
@@ -33,6 +36,8 @@ async def rebuild(
             done = await workshop.run_step(sandbox, step, on_line=on_line, log=log)
             if not done.ok:
                 return _failed(recipe, step.title or step.run, done)
+        if look is not None:
+            await look(sandbox)
         log = logs / "replay-check.log" if logs else None
         return await workshop.verify(sandbox, recipe.check, on_line=on_line, log=log)
 

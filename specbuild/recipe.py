@@ -20,6 +20,9 @@ SOURCE_DIR = "/repo"
 VENV_DIR = "/opt/venv"
 """Where Python strategies put the project's virtual environment."""
 
+SHELL = ("/bin/sh", "-eu", "-c")
+"""What runs the command of a Step."""
+
 UV = "/opt/uv/bin/uv"
 """Where Python strategies install uv."""
 

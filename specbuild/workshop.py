@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from specbuild.bases.choose import provider_of
 from specbuild.config import Settings
-from specbuild.recipe import SOURCE_DIR, BaseRef, Check, Recipe, Step, StepKind
+from specbuild.recipe import SHELL, SOURCE_DIR, BaseRef, Check, Recipe, Step, StepKind
 from specbuild.sandbox.caches import cache_binds
 from specbuild.sandbox.contract import (
     Backend,
@@ -28,9 +28,6 @@ from specbuild.sandbox.passthrough import HostSettings, base_environment, host_s
 from specbuild.sides import sides
 from specbuild.verify import verify
 from specbuild.verify.verdict import Verdict
-
-SHELL = ("/bin/sh", "-eu", "-c")
-"""What runs the command of a Step."""
 
 MEMORY_SHARE = 0.75
 """Part of the machine's memory that one Sandbox may use when the user sets no bound."""

@@ -21,6 +21,7 @@ HOMES = {
     "run": "specbuild.cli.environments",
     "shell": "specbuild.cli.environments",
     "replay": "specbuild.cli.environments",
+    "export": "specbuild.cli.export",
     "explain": "specbuild.cli.explain",
     "doctor": "specbuild.cli.doctor",
     "cache": "specbuild.cli.cache",
@@ -33,6 +34,7 @@ Exit codes:
   0    an environment was verified and committed
   1    no candidate verified
   2    the request makes no sense as it was given
+  3    what is locked is not what is there
   4    sandboxes do not work here, or SpecBuild itself broke
   5    the time limit or another budget was spent first
   75   the network or a registry failed: trying again may help

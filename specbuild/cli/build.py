@@ -20,7 +20,14 @@ EXIT_CODES = {"committed": 0, "failed": BuildFailed.exit_code, "timeout": Budget
 
 
 @click.command(short_help="Make a verified environment for a repository.")
-@click.argument("repo")
+@click.argument("repo", required=False)
+@click.option(
+    "--locked",
+    is_flag=False,
+    flag_value=".",
+    metavar="[FILE]",
+    help="Do again exactly what a specbuild.lock holds, without a race.  [FILE: the one of the present folder]",
+)
 @click.option(
     "-o",
     "--output",
@@ -28,32 +35,45 @@ EXIT_CODES = {"committed": 0, "failed": BuildFailed.exit_code, "timeout": Budget
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("specbuild-out"),
     show_default=True,
-    help="Where Dockerfile, setup.sh, environment.json and journal.jsonl go.",
+    help="Where Dockerfile, setup.sh, specbuild.lock, environment.json and journal.jsonl go.",
 )
 @route_options
 @race_options
 @output_options(progress=True)
 @click.pass_obj
-def build(output: Output, /, repo: str, folder: Path, **options: Any) -> int:
+def build(output: Output, /, repo: str | None, locked: str | None, folder: Path, **options: Any) -> int:
     """Make a verified environment for REPO.
 
-    REPO is a folder, an archive, pypi:NAME==VERSION, or a git address, with @REVISION if you like.
+    REPO is a folder, an archive, pypi:NAME==VERSION, or a git address, with @REVISION if you like. With --locked it can
+    be left out: the lock names it.
     """
+    if repo is None and locked is None:
+        raise click.UsageError("name a repository: specbuild build REPO")
     settings = settings_from(options)
     check_output_folder(folder)
     from specbuild import journey
     from specbuild.cli.interrupts import run_to_end
     from specbuild.cli.progress import progress_for
 
+    wanted = repo if repo is not None else _repo_of(Path(locked or "."))
+
     with progress_for(output) as progress:
         environment = run_to_end(
-            lambda: journey.build(repo, settings=settings, output=folder, reporter=progress.reporter),
+            lambda: journey.build(wanted, settings=settings, output=folder, reporter=progress.reporter, locked=locked),
             output.err,
             progress.tick,
         )
     hide_from_git(folder)
     show_result(environment, output)
     return EXIT_CODES[environment.outcome]
+
+
+def _repo_of(lock: Path) -> str:
+    """Where the lock says that its source tree is: for a folder, where the lock itself is."""
+    from specbuild.lockfile import HERE, read_lock_file
+
+    origin = read_lock_file(lock).repo.origin
+    return origin if origin != HERE else str(lock if lock.is_dir() else lock.parent)
 
 
 def check_output_folder(folder: Path) -> None:

@@ -93,24 +93,40 @@ def shell(output: Output, env: str) -> int:
 
 @click.command(epilog=ENV_HELP, short_help="Build an environment again from its base.")
 @click.argument("env")
+@click.option("--docker", is_flag=True, help="Have a container engine build the Dockerfile, and test inside.")
+@click.option("--base-image", default="", metavar="IMAGE", help="With --docker: start from this image.")
+@click.option("--network", default="", metavar="NAME", help="With --docker: the engine's network to build in.")
+@click.option(
+    "--build-arg", "arguments", multiple=True, metavar="NAME=VALUE", help="With --docker: as of `docker build`."
+)
 @output_options(progress=True)
 @click.pass_obj
-def replay(output: Output, env: str) -> int:
+def replay(output: Output, env: str, docker: bool, base_image: str, network: str, arguments: tuple[str, ...]) -> int:
     """Build an environment again from its base, without checkpoints of earlier steps, and compare.
 
-    Ends with 0 if the verdict is the same as before, with 1 if it is not.
+    Ends with 0 if the verdict and the packages are the same as before, with 1 if they are not.
     """
+    if not docker and (base_image or network or arguments):
+        raise click.UsageError("--base-image, --network and --build-arg are for --docker")
+    wrong = next((each for each in arguments if each.find("=") < 1), None)
+    if wrong is not None:
+        raise click.UsageError(f"--build-arg {wrong}: write it as NAME=VALUE")
     from specbuild import journey
     from specbuild.cli.interrupts import run_to_end
     from specbuild.cli.progress import progress_for
     from specbuild.config import load_settings
+    from specbuild.engine_replay import EngineOptions
 
     settings = load_settings()
     with progress_for(output) as progress:
 
         async def job() -> Environment:
             opened = await journey.open_environment(env, settings=settings)
-            return await journey.replay(opened, settings=settings, reporter=progress.reporter)
+            if not docker:
+                return await journey.replay(opened, settings=settings, reporter=progress.reporter)
+            pairs = {name: value for name, _, value in (each.partition("=") for each in arguments)}
+            options = EngineOptions(base_image, network, pairs)
+            return await journey.replay_docker(opened, options, settings=settings, reporter=progress.reporter)
 
         environment = run_to_end(job, output.err, progress.tick)
     _show_replay(environment, output)
@@ -124,7 +140,15 @@ def _show_replay(environment: Environment, output: Output) -> None:
         output.result_object(environment)
     out = output.out
     found = counts(environment.verdict) if environment.verdict else ""
+    verdict = environment.verdict
     if environment.reproducible:
-        output.result(out.paint(f"{out.symbols.won} built again with the same verdict: {found}", "green"))
+        output.result(
+            out.paint(f"{out.symbols.won} reproducible, with the same verdict and packages: {found}", "green")
+        )
+    elif verdict is not None and verdict.repeatable and environment.differences:
+        headline = f"{out.symbols.lost} not reproducible: the verdict is the same ({found}), but packages differ:"
+        output.result(out.paint(headline, "red"), *(f"  {line}" for line in environment.differences.lines()))
     else:
         output.result(out.paint(f"{out.symbols.lost} built again it ended differently from: {found}", "red"))
+        if environment.differences:
+            output.result(*(f"  {line}" for line in environment.differences.lines()))

@@ -43,11 +43,18 @@ def summarise(environment: Environment, terminal: Terminal) -> Iterator[str]:
 def _replay(environment: Environment) -> str:
     match environment.reproducible:
         case True:
-            return "built again from its base with the same verdict: reproducible"
+            return "built again from its base with the same verdict and packages: reproducible"
         case False:
-            return "built again from its base it ended differently: do not rely on it"
+            return _not_reproducible(environment)
         case None:
             return "not made"
+
+
+def _not_reproducible(environment: Environment) -> str:
+    count = len(environment.differences.lines()) if environment.differences else 0
+    if environment.verdict is not None and environment.verdict.repeatable and count:
+        return f"built again from its base {plural(count, 'package')} differed: not reproducible"
+    return "built again from its base it ended differently: do not rely on it"
 
 
 def _time(environment: Environment) -> str:
@@ -79,7 +86,7 @@ def _foreseen(predictions: Predictions) -> str:
 
 def _files(environment: Environment) -> Iterator[str]:
     made = environment.artifacts
-    paths = [path for path in (made.dockerfile, made.setup_sh, made.environment, made.journal) if path]
+    paths = [path for path in (made.dockerfile, made.setup_sh, made.lock, made.environment, made.journal) if path]
     if paths:
         names = ", ".join(Path(path).name for path in paths)
         yield f"  files     {Path(paths[0]).parent}: {names}"

@@ -11,14 +11,16 @@ from specbuild.cli.output import Output, output_options
 
 
 @click.command(short_help="Print a JSON Schema.")
-@click.argument("what", type=click.Choice(["environment", "event", "plan", "settings", "story"]), default="environment")
+@click.argument(
+    "what", type=click.Choice(["environment", "event", "plan", "settings", "story", "lock"]), default="environment"
+)
 @output_options()
 @click.pass_obj
 def schema(output: Output, what: str) -> int:
     """Print the JSON Schema of what SpecBuild reads and writes.
 
-    That is an environment (what `build --json` prints), an event (a line of the journal), a plan, the settings, or a
-    story (what `explain --json` prints).
+    That is an environment (what `build --json` prints), an event (a line of the journal), a plan, the settings, a
+    story (what `explain --json` prints), or a lock.
     """
     text = json.dumps(_schema_of(what), indent=None if output.json else 2)
     output.out.line(text)
@@ -45,6 +47,10 @@ def _schema_of(what: str) -> dict[str, Any]:
             from specbuild.story import Story
 
             return Story.model_json_schema()
+        case "lock":
+            from specbuild.lockfile import Lock
+
+            return Lock.model_json_schema()
         case _:
             from specbuild.environment import Environment
 

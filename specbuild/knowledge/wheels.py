@@ -200,10 +200,14 @@ async def _text(client: Client, url: str) -> str:
 
 def _dumped(files: Iterable[IndexFile]) -> str:
     rows = [
-        [f.name, f.url, f.uploaded.isoformat() if f.uploaded else None, f.requires_python, f.yanked, f.metadata]
+        [f.name, f.url, _written(f.uploaded), f.requires_python, f.yanked, f.metadata, f.hashes.get("sha256")]
         for f in files
     ]
     return json.dumps({"form": _FORM, "files": rows}, separators=(",", ":"))
+
+
+def _written(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
 
 
 def _loaded(text: str) -> list[IndexFile] | None:
@@ -216,10 +220,23 @@ def _loaded(text: str) -> list[IndexFile] | None:
 
 
 def _file(
-    name: str, url: str, uploaded: str | None, requires_python: str, yanked: str | None, metadata: bool | None
+    name: str,
+    url: str,
+    uploaded: str | None,
+    requires_python: str,
+    yanked: str | None,
+    metadata: bool | None,
+    sha256: str | None = None,
 ) -> IndexFile:
-    when = datetime.fromisoformat(uploaded) if uploaded else None
-    return IndexFile(name, url, uploaded=when, yanked=yanked, requires_python=requires_python, metadata=metadata)
+    return IndexFile(
+        name,
+        url,
+        hashes={"sha256": sha256} if sha256 else {},
+        uploaded=datetime.fromisoformat(uploaded) if uploaded else None,
+        yanked=yanked,
+        requires_python=requires_python,
+        metadata=metadata,
+    )
 
 
 def _read(path: Path) -> tuple[str, float] | None:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+LOCK_FILE = "specbuild.lock"
+"""In the root of a tree: names the digest of the tree, and so is no part of it."""
+
 EntryKind = Literal["file", "program", "link", "folder"]
 
 
@@ -30,7 +33,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """All entries of a source tree, `.git` left out."""
+    """All entries of a source tree, `.git` and its lock left out."""
 
     entries: tuple[Entry, ...]
 
@@ -86,7 +89,7 @@ def _entries(root: str, tick: Callable[[], None]) -> Iterator[Entry]:
     while pending:
         folder, prefix = pending.pop()
         with os.scandir(folder) as scan:
-            children = [child for child in scan if child.name != ".git"]
+            children = [child for child in scan if child.name != ".git" and prefix + child.name != LOCK_FILE]
         if not children and prefix:
             yield Entry(prefix.rstrip("/"), "folder", "")
         for child in children:

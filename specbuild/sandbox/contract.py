@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 LineSink = Callable[[str], None]
 """Called with each line of output as it comes, without its line end; must return at once."""
@@ -194,6 +194,18 @@ class Probe:
         return all(finding.ok for finding in self.findings)
 
 
+class Inside(Protocol):
+    """What it takes to run a Check: Commands, and the files that they leave."""
+
+    async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
+        """See `Sandbox.run`."""
+        ...
+
+    async def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
+        """See `Sandbox.read_file`."""
+        ...
+
+
 class Sandbox(Protocol):
     """A writable fork of a Checkpoint. Valid inside the `async with` that made it."""
 
@@ -309,4 +321,31 @@ class Backend(Protocol):
 
     async def prune(self, *, everything: bool = False) -> int:
         """Remove Checkpoints that nobody keeps or leases (bases too, with `everything`); bytes freed."""
+        ...
+
+
+@runtime_checkable
+class LayerSource(Protocol):
+    """What a Backend is besides if its files can be exported layer by layer."""
+
+    async def layers(self, key: str) -> tuple[tuple[str, ...], ...]:
+        """Names of the layers of a Checkpoint, lowest first: those of the base, then those of each state above it.
+
+        A state has several where others were grafted on. The names hold for the session. Raises StoreError if one is
+        gone, UsageError if the base is the running system.
+        """
+        ...
+
+    async def write_layer(self, layer: str, fd: int, *, without: str = "") -> int:
+        """Write to `fd` what a layer adds to those below it: a tar stream as OCI layers are, not compressed.
+
+        Owners are those inside of Sandboxes; modes, extended attributes, hard links and times (to the nanosecond) are
+        kept; the same layer gives the same bytes. `without` is a regular expression for whole names, relative to the
+        root, that are left out. Returns how many entries there are besides the root folder. `fd` stays the caller's.
+        Raises StoreError.
+        """
+        ...
+
+    async def write_root(self, key: str, fd: int, *, without: str = "") -> int:
+        """The same of all files of the Checkpoint `key`, as a Sandbox sees them. Raises as `layers` does."""
         ...

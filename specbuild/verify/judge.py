@@ -10,7 +10,7 @@ from pathlib import Path
 
 from specbuild.errors import SandboxError, UsageError
 from specbuild.recipe import Check, Level, Step, StepKind
-from specbuild.sandbox.contract import Command, Completed, End, LineSink, Sandbox
+from specbuild.sandbox.contract import Command, Completed, End, Inside, LineSink
 from specbuild.verify.jsonreport import read_program_report
 from specbuild.verify.junit import read_junit
 from specbuild.verify.programs import PYTHON, program_command
@@ -50,7 +50,7 @@ _NO_MODULE = re.compile(r"No module named '?(?P<name>[\w.]+)'?")
 
 
 async def verify(
-    sandbox: Sandbox,
+    sandbox: Inside,
     check: Check,
     *,
     command: Callable[[Step], Command],
@@ -130,7 +130,7 @@ class _Listener:
             self.missing_module = self.missing_module or found["name"]
 
 
-async def _read(sandbox: Sandbox, check: Check, command: Callable[[Step], Command]) -> tuple[Tally | None, str]:
+async def _read(sandbox: Inside, check: Check, command: Callable[[Step], Command]) -> tuple[Tally | None, str]:
     """The report's counts, or why there are none; nothing at all for a check that has no report."""
     if check.report is None:
         return None, "" if check.runner == "command" else "says nothing of a report"
@@ -148,7 +148,7 @@ async def _read(sandbox: Sandbox, check: Check, command: Callable[[Step], Comman
         return None, f"left a report that cannot be read: {error}"
 
 
-async def _report_size(sandbox: Sandbox, path: str, command: Callable[[Step], Command]) -> int | None:
+async def _report_size(sandbox: Inside, path: str, command: Callable[[Step], Command]) -> int | None:
     """Bytes of the report; None if there is no regular file. Asked for beforehand, since a sandbox may refuse to read
     a large file with the same error that it has for trouble of its own."""
     step = Step(kind=StepKind.TEST, run='[ ! -f "$1" ] || wc -c < "$1"', cwd="/", network=False, timeout=60)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from specbuild.errors import SandboxError
 from specbuild.recipe import SOURCE_DIR, Step, StepKind
-from specbuild.sandbox.contract import Command, Completed, End, Sandbox
+from specbuild.sandbox.contract import Command, Completed, End, Inside
 
 FILES_A_BATCH = 5_000
 """Tracked files compared by one command: some 600 KB of its input."""
@@ -41,7 +41,7 @@ class Taint:
 
 
 async def find_taint(
-    sandbox: Sandbox, tracked: Mapping[str, str], command: Callable[[Step], Command], *, report: str | None = None
+    sandbox: Inside, tracked: Mapping[str, str], command: Callable[[Step], Command], *, report: str | None = None
 ) -> Taint:
     """Compare the tracked files (relative path → sha256) with those in `SOURCE_DIR`, and remove an old `report`.
 
@@ -63,7 +63,7 @@ async def find_taint(
     return Taint(files=tuple(sorted(found)[:_NAMES_KEPT]))
 
 
-async def _remove(sandbox: Sandbox, command: Callable[[Step], Command], step: Step, path: str) -> None:
+async def _remove(sandbox: Inside, command: Callable[[Step], Command], step: Step, path: str) -> None:
     """A report that was there before must not be taken for the one of the coming run."""
     remove = step.model_copy(update={"run": 'rm -rf -- "$1"'})
     given = command(remove)

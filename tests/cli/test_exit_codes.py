@@ -21,6 +21,7 @@ from specbuild.cli.output import output_options
 TABLE = {
     errors.SpecBuildError: 1,
     errors.UsageError: 2,
+    errors.LockError: 3,
     errors.SandboxError: 4,
     errors.BudgetSpentError: 5,
     errors.TransientError: 75,

@@ -76,7 +76,7 @@ def test_a_committed_environment_says_how_why_and_what_next() -> None:
   how       locked on debian:bookworm
   why       uv.lock pins every package
   verified  tests: 312 passed, 5 skipped
-  replay    built again from its base with the same verdict: reproducible
+  replay    built again from its base with the same verdict and packages: reproducible
   time      1m30s in all, 30.0s until it was verified, 58.0s for the replay
   files     out: Dockerfile, setup.sh, environment.json, journal.jsonl
   next      specbuild run out -- COMMAND, or specbuild shell out"""

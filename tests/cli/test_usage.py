@@ -23,7 +23,7 @@ from specbuild.recipe import Level
     [
         (["bulid", "."], "Did you mean 'build'?"),
         (["https://example.org/x.git"], "specbuild build https://example.org/x.git"),
-        (["build"], "Missing argument 'REPO'"),
+        (["build"], "name a repository"),
         (["build", ".", "--jobs", "none"], "'none' is not a valid integer"),
         (["build", ".", "--jobs", "0"], "0 is not in the range x>=1"),
         (["build", ".", "--level", "all"], "'all' is not one of 'imports', 'collect', 'build', 'tests', 'command'"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -55,20 +57,25 @@ def step(run: str, **given: object) -> Step:
     return Step.model_validate({"kind": StepKind.BUILD, "run": run, "cwd": "/", **given})
 
 
-def heredocs(text: str) -> list[tuple[str, str]]:
-    """(the line that opens it, the body) of each heredoc, read as a shell and BuildKit read them."""
+def instructions(text: str) -> list[tuple[str, str]]:
+    """(name, the rest) of each instruction, its lines put together."""
     found: list[tuple[str, str]] = []
-    lines = iter(text.split("\n"))
-    for line in lines:
-        opened = None if line.startswith("#") else re.search(r"<<'(\w+)'", line)
-        if opened:
-            body: list[str] = []
-            for inner in lines:
-                if inner == opened[1]:
-                    break
-                body.append(inner)
-            found.append((line, "\n".join(body)))
+    pending = ""
+    for line in text.split("\n"):
+        if not pending and (line.startswith("#") or not line):
+            continue
+        pending += line.removesuffix("\\")
+        if not line.endswith("\\"):
+            name, _, rest = pending.partition(" ")
+            found.append((name, rest))
+            pending = ""
+    assert not pending
     return found
+
+
+def scripts(text: str, name: str = "RUN") -> list[str]:
+    """What the instructions of that name run."""
+    return [json.loads(rest)[-1] for found, rest in instructions(text) if found == name]
 
 
 @given(TEXT, st.sampled_from(["STEP", "TESTS"]))
@@ -83,13 +90,12 @@ def test_a_heredoc_ends_nowhere_but_at_its_end(body: str, word: str) -> None:
 @given(TEXT, TEXT, NAMES, TEXT)
 def test_what_a_step_runs_is_in_the_dockerfile_as_it_is(run: str, title: str, name: str, value: str) -> None:
     text = dockerfile(environment(step(f"{run}\nSTEP\nlast", title=title, env=((name, value),))))
-    (opening, body), (_, tests) = heredocs(text)
-    assert opening.startswith("RUN ")
-    assert body.startswith("set -eu\n")
-    assert body.endswith(f"{run}\nSTEP\nlast")
-    assert tests.endswith("pytest -x")
-    instructions = re.sub(r"<<'(\w+)'.*\n(?:.*\n)*?\1\n", "", text)
-    assert all(re.match(r"#|$|[A-Z]+ |    [A-Z_]+=", line) for line in instructions.split("\n")), instructions
+    (script,) = scripts(text)
+    assert script.endswith(f"{run}\nSTEP\nlast\n")
+    assert f"export {name}={shlex.quote(value)}\n" in script
+    assert scripts(text, "CMD") == ["pytest -x\n"]
+    known = {"ARG", "FROM", "ENV", "WORKDIR", "RUN", "LABEL", "CMD"}
+    assert {found for found, _ in instructions(text)} <= known
 
 
 @settings(deadline=None, max_examples=30)
@@ -121,7 +127,8 @@ def test_a_failed_environment_is_not_exported() -> None:
 )
 def test_the_dockerfile_starts_from_what_the_base_is_elsewhere(base: BaseRef, image: str) -> None:
     text = dockerfile(environment(base=base))
-    assert f"\nFROM {image}\n" in text
+    assert f"\nARG BASE={image}\n" in text
+    assert "\nFROM ${BASE}\n" in text
     assert ("not verified on it" in text) is (base is HOST)
     assert (base.digest in text) is (base is not HOST)
 
@@ -137,7 +144,8 @@ def test_a_tree_that_can_be_fetched_needs_no_context() -> None:
     text = dockerfile(made)
     assert "docker build -t NAME - < Dockerfile" in text
     assert "COPY . " not in text
-    assert text.index(fetch) < text.index("\nCOPY --from=source /repo /repo\n")
+    assert text.index("git clone -- https://example.org/demo.git .") < text.index("\nCOPY --from=source /repo /repo\n")
+    assert any(fetch in script for script in scripts(text))
     assert fetch in setup_script(made)
 
 
@@ -156,16 +164,28 @@ def test_no_password_gets_into_exports() -> None:
 def test_failures_are_never_hidden() -> None:
     text = dockerfile(environment(step("make")))
     assert "|| true" not in text
-    assert all(body.split("\n")[:2][-1 if line.startswith("COPY") else 0] == "set -eu" for line, body in heredocs(text))
+    runs = [json.loads(rest) for name, rest in instructions(text) if name in {"RUN", "CMD"}]
+    assert all(words[:3] == ["/bin/sh", "-eu", "-c"] for words in runs)
 
 
-def test_caches_and_settings_are_mounted_and_steps_without_network_have_none() -> None:
-    text = dockerfile(environment(step("a", caches=("uv", "apt")), step("b", network=False)))
-    first, second = (line for line, _ in heredocs(text) if line.startswith("RUN"))
-    assert "type=cache,target=/root/.cache/uv" in first
-    assert "type=cache,target=/var/cache/apt" in first
-    assert "type=secret,id=settings" in first
-    assert second.startswith("RUN --network=none <<")
+def test_nothing_is_needed_that_only_some_builders_know() -> None:
+    text = dockerfile(
+        environment(step("cat <<EOF\nEOF", title="x", caches=("uv", "apt", "pip")), step("b", network=False))
+    )
+    assert not re.search(r"<<|^(RUN|COPY) --(?!from)|^SHELL|^# *syntax", text, re.MULTILINE)
+
+
+def test_downloads_are_not_kept() -> None:
+    script = scripts(dockerfile(environment(step("a", caches=("uv", "apt", "pip")))))[0]
+    assert "export UV_NO_CACHE=1\n" in script
+    assert "export PIP_NO_CACHE_DIR=1\n" in script
+    assert script.endswith("\na\napt-get clean\n")
+
+
+def test_only_steps_with_a_network_are_told_of_other_certificates() -> None:
+    first, second = scripts(dockerfile(environment(step("a"), step("b", network=False))))
+    assert "CA_CERTIFICATE" in first
+    assert second == "b\n"
 
 
 def test_values_of_the_environment_are_not_expanded() -> None:

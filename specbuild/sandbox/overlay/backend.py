@@ -6,11 +6,12 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
 
-from specbuild.errors import BaseUnavailableError, StoreError
+from specbuild.errors import BaseUnavailableError, StoreError, UsageError
 from specbuild.sandbox.contract import (
     BaseSource,
     Checkpoint,
@@ -26,6 +27,7 @@ from specbuild.sandbox.overlay import bwrap, host, idmap, images, reap, seccomp
 from specbuild.sandbox.overlay.client import HelperClient, WorkError
 from specbuild.sandbox.overlay.probe import look
 from specbuild.sandbox.overlay.sandbox import Machine, OverlaySandbox
+from specbuild.sandbox.overlay.stage import EMPTY_FOLDER, Stack
 from specbuild.sandbox.overlay.store import About, Layer, Realm, Store
 
 FLATTEN_AT = 48
@@ -263,6 +265,44 @@ class OverlayBackend:
         layer = await anyio.to_thread.run_sync(self._store.require, key)
         return [self._store.realm(layer.realm) / path for path in self._store.stack_on(layer)]
 
+    async def layers(self, key: str) -> tuple[tuple[str, ...], ...]:
+        """See `contract.LayerSource`."""
+        states = [await anyio.to_thread.run_sync(self._store.require, key)]
+        while (parent := states[-1].parent) is not None:
+            states.append(await anyio.to_thread.run_sync(self._store.require, parent))
+        states.reverse()
+        _refuse_host(states[0])
+        below = [states[0].below, *(_own(state, parent) for parent, state in pairwise(states))]
+        return tuple(
+            tuple(f"{state.realm}:{path}" for path in (*own, f"{state.folder}/diff"))
+            for own, state in zip(below, states, strict=True)
+        )
+
+    async def write_layer(self, layer: str, fd: int, *, without: str = "") -> int:
+        """See `contract.LayerSource`."""
+        realm, _, path = layer.partition(":")
+        self._store.check_lowers((path,))
+        machine = await self._machine(Realm(realm))
+        try:
+            entries: int = await machine.helper.work("layer", [fd], path=path, without=without)
+        except WorkError as error:
+            raise StoreError(f"the layer {path} cannot be written: {error}") from error
+        return entries
+
+    async def write_root(self, key: str, fd: int, *, without: str = "") -> int:
+        """See `contract.LayerSource`."""
+        layer = await anyio.to_thread.run_sync(self._store.require, key)
+        _refuse_host(layer)
+        machine = await self._machine(layer.realm)
+        lowers = await self._lowers(layer)
+        stack = Stack((EMPTY_FOLDER, *lowers))  # a mount that is only for reading needs two
+        self._store.check_lowers(lowers)
+        try:
+            entries: int = await machine.helper.work("root", [fd], stack=asdict(stack), without=without)
+        except WorkError as error:
+            raise StoreError(f"the files of {layer.key} cannot be written: {error}") from error
+        return entries
+
     async def keys(self) -> list[str]:
         """All Checkpoints in the store."""
         return [layer.key for layer in await anyio.to_thread.run_sync(self._store.layers)]
@@ -292,3 +332,18 @@ class OverlayBackend:
                 machine = await self._machine(realm)
                 freed += await machine.helper.work("remove", paths=paths)
         return freed
+
+
+def _refuse_host(layer: Layer) -> None:
+    """Raises UsageError for what lies on the running system: its files are nobody else's business."""
+    if layer.below[:1] == ("/",):
+        raise UsageError(
+            "the environment lies on the running system, whose files are not given away",
+            hint="build on a portable base, such as debian:bookworm; a Dockerfile can be had all the same",
+        )
+
+
+def _own(layer: Layer, parent: Layer) -> tuple[str, ...]:
+    """What lies between the layer and its parent: the layers that were grafted on."""
+    ends = [at for at, path in enumerate(layer.below) if path.startswith(f"{parent.folder}/")]
+    return layer.below[ends[-1] + 1 :] if ends else ()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from specbuild.sandbox.overlay import image_layer, kernel, stage, trees
+from specbuild.sandbox.overlay import archive, image_layer, kernel, stage, trees
 from specbuild.sandbox.overlay.isolation import HOSTNAME
 
 HOSTS_FILE = f"{stage.STAGE}/hosts"
@@ -41,9 +41,9 @@ def _enter_stack(layers: dict[str, Any]) -> None:
 
 def unpack(fds: list[int], *, root: str) -> None:
     """A rootfs archive into a new layer."""
-    with os.fdopen(fds[0], "rb", buffering=1 << 20) as archive:
+    with os.fdopen(fds[0], "rb", buffering=1 << 20) as stream:
         _enter(root)
-        trees.unpack(archive)
+        trees.unpack(stream)
         trees.ready_for_covers()
 
 
@@ -68,11 +68,11 @@ def mask(fds: list[int], *, root: str, entries: list[dict[str, Any]]) -> None:
 
 def copy_in(fds: list[int], *, stack: dict[str, Any], target: str) -> None:
     """A tar stream into a folder of a Sandbox, owned by its root."""
-    with os.fdopen(fds[0], "rb", buffering=1 << 20) as archive:
+    with os.fdopen(fds[0], "rb", buffering=1 << 20) as stream:
         _enter_stack(stack)
         os.makedirs(target, 0o755, exist_ok=True)  # noqa: PTH103
         _enter(target)
-        trees.unpack(archive, owner=(0, 0))
+        trees.unpack(stream, owner=(0, 0))
 
 
 def write(fds: list[int], *, stack: dict[str, Any], path: str, mode: int) -> None:
@@ -109,7 +109,34 @@ def overlap(fds: list[int], *, ours: list[str], theirs: list[str]) -> str:
     return trees.overlap(ours, theirs)
 
 
+def layer(fds: list[int], *, path: str, without: str) -> int:
+    """A layer of the store as an OCI layer, into a pipe or file; how many entries it has."""
+    with os.fdopen(fds[0], "wb", buffering=1 << 20) as sink:
+        return archive.write_layer(path, sink, without=without)
+
+
+def root(fds: list[int], *, stack: dict[str, Any], without: str) -> int:
+    """A merged root, into a pipe or file; how many entries it has."""
+    with os.fdopen(fds[0], "wb", buffering=1 << 20) as sink:
+        _enter_stack(stack)
+        return archive.write_root(".", sink, without=without)
+
+
 WORKERS: dict[str, Callable[..., Any]] = {
     work.__name__: work
-    for work in (unpack, unpack_layer, cover, mask, copy_in, write, read, remove, measure, flatten, overlap)
+    for work in (
+        unpack,
+        unpack_layer,
+        cover,
+        mask,
+        copy_in,
+        write,
+        read,
+        remove,
+        measure,
+        flatten,
+        overlap,
+        layer,
+        root,
+    )
 }

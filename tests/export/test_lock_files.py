@@ -1,0 +1,113 @@
+"""The lock: what it holds, that it is the same each time, and that nobody alters it unseen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from specbuild.environment import Environment, Package, RepoInfo, Seconds
+from specbuild.errors import LockError, UsageError
+from specbuild.lockfile import compare_packages, lock_of, read_lock_file
+from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind, source_step
+from specbuild.verify.verdict import Verdict
+
+BASE = BaseRef(name="debian:bookworm", digest="sha256:" + "a" * 64, release="bookworm")
+PACKAGES = (
+    Package(name="bash", version="5.2", ecosystem="debian", architecture="amd64", hashes=("sha256:" + "1" * 64,)),
+    Package(name="idna", version="3.7", ecosystem="pypi"),
+)
+
+
+def environment(origin: str = "/home/me/demo", kind: str = "folder") -> Environment:
+    steps = (
+        source_step("d" * 64),
+        Step(
+            kind=StepKind.DEPENDENCIES, run="uv pip install --exclude-newer 2024-05-01T00:00:00Z idna", title="install"
+        ),
+    )
+    check = Check(level=Level.TESTS, runner="pytest", step=Step(kind=StepKind.TEST, run="pytest -x"))
+    return Environment(
+        id="demo",
+        outcome="committed",
+        specbuild_version="0.1",
+        created="2026-01-02T03:04:05Z",
+        repo=RepoInfo(origin=origin, kind=kind, revision="abc", digest="d" * 64, date=None),
+        base=BASE,
+        strategy="declared@2024-04-30",
+        recipe=Recipe(base=BASE, steps=steps, check=check, test_env=(("PATH", "/bin"),)),
+        verdict=Verdict(level=Level.TESTS, ok=True, reason="3 of 3 tests passed", passed=3),
+        lock=PACKAGES,
+        seconds=Seconds(total=1, to_commit=1),
+    )
+
+
+def test_a_lock_that_is_read_gives_the_same_recipe(tmp_path: Path) -> None:
+    made = environment()
+    (tmp_path / "specbuild.lock").write_text(lock_of(made).dump())
+    lock = read_lock_file(tmp_path)
+    assert lock.to_recipe() == made.recipe
+    assert lock.packages == PACKAGES
+    assert lock.check.passed == 3
+    assert lock.dates == ("2024-05-01T00:00:00Z",)
+    assert [step.digest for step in lock.steps] == [step.digest for step in made.recipe.steps] if made.recipe else False
+
+
+def test_the_same_environment_gives_the_same_text() -> None:
+    made = environment()
+    again = Environment.model_validate_json(made.model_dump_json()).model_copy(
+        update={"id": "other", "created": "2027-01-01T00:00:00Z", "seconds": Seconds(total=9, to_commit=9)}
+    )
+    assert lock_of(made).dump() == lock_of(again).dump()
+
+
+def test_nothing_tells_of_the_machine_or_its_secrets() -> None:
+    assert "/home/me" not in lock_of(environment()).dump()
+    secret = lock_of(environment("https://me:hunter2@example.org/demo.git", "git")).dump()
+    assert "hunter2" not in secret
+    assert "example.org/demo.git" in secret
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ("--exclude-newer 2024", "--exclude-newer 2025", "install"),
+        ("pytest -x", "true", "check"),
+        ("a" * 64, "b" * 64, "base"),
+    ],
+)
+def test_an_altered_lock_is_refused(tmp_path: Path, before: str, after: str, what: str) -> None:
+    file = tmp_path / "specbuild.lock"
+    file.write_text(lock_of(environment()).dump().replace(before, after))
+    with pytest.raises(LockError, match=what):
+        read_lock_file(file).to_recipe()
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"schema_version": 99}', "\0"])
+def test_what_is_no_lock_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "specbuild.lock").write_text(text)
+    with pytest.raises(UsageError, match="not a lock"):
+        read_lock_file(tmp_path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_lock_file(tmp_path / "none")
+
+
+def test_a_failed_environment_has_no_lock() -> None:
+    with pytest.raises(UsageError, match="nothing to lock"):
+        lock_of(environment().model_copy(update={"recipe": None}))
+
+
+def test_package_sets_are_compared_by_name_and_version() -> None:
+    newer = PACKAGES[1].model_copy(update={"version": "3.8"})
+    extra = Package(name="Zope", version="1", ecosystem="pypi")
+    differences = compare_packages(PACKAGES, (newer, extra))
+    assert differences.lines() == ["+ pypi Zope 1", "- debian bash 5.2", "~ pypi idna 3.7 -> 3.8"]
+    assert differences
+    assert not compare_packages(PACKAGES, tuple(reversed(PACKAGES)))
+
+
+def test_the_text_is_json_in_a_fixed_order() -> None:
+    keys = list(json.loads(lock_of(environment()).dump()))
+    assert keys[:3] == ["schema_version", "specbuild_version", "repo"]
+    assert keys[-1] == "packages"
