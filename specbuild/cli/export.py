@@ -19,6 +19,7 @@ FORMAT is one of
   oci              an OCI image layout: a folder, or an archive if PLACE ends in .tar
   docker-archive   an image for `docker load` and `podman load`
   engine           an image in the local container engine; PLACE is its name
+  registry         an image in a registry; PLACE is HOST/NAME:TAG
   devcontainer     a folder with devcontainer.json and its Dockerfile
   rootfs           all files as one tar archive
   sbom             a CycloneDX bill of materials, in JSON

@@ -18,6 +18,7 @@ from specbuild.export.engine import find_engine
 from specbuild.export.image import Image, image_name, make_image
 from specbuild.export.image_files import write_docker_archive, write_layout, write_layout_tar
 from specbuild.export.layers import Compression, write_root
+from specbuild.export.publish import push
 from specbuild.export.sbom import sbom
 from specbuild.export.script import setup_script
 from specbuild.export.targets import Exported, Format, Target, new_output
@@ -50,6 +51,8 @@ async def deliver(environment: Environment, target: Target, files: Files, *, for
             return _folder(environment, target, devcontainer(environment), force=force)
         case Format.ENGINE:
             return await _into_engine(environment, target, files)
+        case Format.REGISTRY:
+            return await _into_registry(environment, target, files)
         case _:
             assert_never(target.format)
 
@@ -81,6 +84,14 @@ async def _into_engine(environment: Environment, target: Target, files: Files) -
             await anyio.to_thread.run_sync(write_docker_archive, image, archive)
         await (await find_engine()).load(archive)
     return described(image, target.format, image.name)
+
+
+async def _into_registry(environment: Environment, target: Target, files: Files) -> Exported:
+    with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
+        gzip = Compression.GZIP
+        async with made_image(environment, files, Path(work), compression=gzip, name=target.place) as image:
+            await push(image, target.place)
+    return described(image, target.format, target.place)
 
 
 async def _image_file(environment: Environment, target: Target, files: Files, *, force: bool) -> Exported:

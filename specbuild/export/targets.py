@@ -23,6 +23,7 @@ class Format(StrEnum):
     OCI = "oci"
     DOCKER_ARCHIVE = "docker-archive"
     ENGINE = "engine"
+    REGISTRY = "registry"
     DEVCONTAINER = "devcontainer"
     ROOTFS = "rootfs"
     SBOM = "sbom"
@@ -35,6 +36,7 @@ WORDS = {
     Format.OCI: "an OCI image layout: a folder, or an archive if its name ends in .tar",
     Format.DOCKER_ARCHIVE: "an image for `docker load` and `podman load`",
     Format.ENGINE: "an image in the local container engine",
+    Format.REGISTRY: "an image in a registry",
     Format.DEVCONTAINER: "a folder with devcontainer.json and its Dockerfile",
     Format.ROOTFS: "all files as one tar archive",
     Format.SBOM: "a CycloneDX bill of materials, in JSON",
@@ -42,7 +44,7 @@ WORDS = {
 }
 """What each one is, for people."""
 
-IMAGES = frozenset({Format.OCI, Format.DOCKER_ARCHIVE, Format.ENGINE, Format.ROOTFS})
+IMAGES = frozenset({Format.OCI, Format.DOCKER_ARCHIVE, Format.ENGINE, Format.REGISTRY, Format.ROOTFS})
 """Formats that are made of the Environment's files, not only of its Recipe."""
 
 _DEFAULTS = {
@@ -86,13 +88,16 @@ class Exported(Frozen):
 
 
 def parse_target(text: str) -> Target:
-    """`FORMAT` or `FORMAT:PLACE`. Raises UsageError for an unknown format."""
+    """`FORMAT` or `FORMAT:PLACE`. Raises UsageError for an unknown format, or a registry without a name."""
     name, _, place = text.partition(":")
     if name not in {each.value for each in Format}:
         near = difflib.get_close_matches(name, [each.value for each in Format], n=1)
         guess = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(f"there is no export format {name!r}", hint=f"{guess}known: {', '.join(Format)}")
-    return Target(Format(name), place)
+    target = Target(Format(name), place)
+    if target.format is Format.REGISTRY and not place:
+        raise UsageError("a registry needs the name of the image", hint="registry:HOST/NAME:TAG")
+    return target
 
 
 _MARKS = ("oci-layout", "devcontainer.json")
