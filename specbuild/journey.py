@@ -148,7 +148,10 @@ class _Build:
         found = await survey(self._spec, self._place.source, settings, clock.notify, clock.phase)
         save_repo(found.repo, self._place)
         surroundings = Surroundings.of(settings)
-        async with open_backend(settings) as backend:
+        opening = open_backend(settings)
+        async with opening as backend:
+            if opening.reason:
+                clock.notify(opening.reason)
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
             field = Field(clock.now, clock.reporter, workshop.expect, salt=self._salt)
             async with Learned(settings, clock.notify) as learned:

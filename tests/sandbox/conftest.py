@@ -29,9 +29,12 @@ USER = "sbtest"
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The conformance suite runs on both loops, the rest on asyncio's."""
+    """The conformance suite runs on both loops, the rest on asyncio's; engines, which are slow, take one each."""
     loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
-    return loops | {"uvloop": uvloop.new_event_loop} if "conformance" in item.nodeid else loops
+    both = loops | {"uvloop": uvloop.new_event_loop}
+    if "conformance_podman" in item.nodeid:
+        return {"uvloop": both["uvloop"]}
+    return both if "conformance_overlay" in item.nodeid else loops
 
 
 @pytest.fixture(scope="session")

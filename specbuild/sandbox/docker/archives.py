@@ -166,5 +166,3 @@ def _entry(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.mode = kind, mode
     return info
-
-

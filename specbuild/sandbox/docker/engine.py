@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -30,6 +30,7 @@ LONG = 1800.0
 """Seconds for a call that copies files: on a slow disk a commit of gigabytes takes minutes."""
 MOST_AT_ONCE = 8
 """Calls that an engine works on at once; the others wait here. dockerd gets slower with more, not faster."""
+_PIECE = 256 << 10
 
 Json = Any
 """What JSON holds."""
@@ -200,7 +201,7 @@ class Engine:
         parts = (client.docker_host, client.api_version, path) if versioned else (client.docker_host, path)
         url = URL("/".join(parts)).with_query(_query(params or {}))
         headers = {"Content-Type": "application/x-tar" if data is not None else "application/json"}
-        payload = data if data is not None else (None if body is None else json.dumps(body))
+        payload = (None if body is None else json.dumps(body)) if data is None else _pieces(data)
         async with client.session.request(method, url, data=payload, headers=headers) as response:
             if response.status >= 400:
                 text = (await response.read()).decode("utf-8", "replace")
@@ -250,11 +251,19 @@ class Attached:
         return None if message is None else (message.stream, message.data)
 
 
+async def _pieces(data: bytes | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """A body that others may get a turn during."""
+    if isinstance(data, bytes):
+        for begin in range(0, len(data), _PIECE):
+            yield data[begin : begin + _PIECE]
+    else:
+        async for piece in data:
+            yield piece
+
+
 def _query(params: Mapping[str, str | Sequence[str]]) -> list[tuple[str, str]]:
     return [
-        (name, value)
-        for name, values in params.items()
-        for value in ([values] if isinstance(values, str) else values)
+        (name, value) for name, values in params.items() for value in ([values] if isinstance(values, str) else values)
     ]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from specbuild.errors import SandboxError
 from specbuild.sandbox.contract import Command, End, Limits
+from specbuild.sandbox.docker.tools import FOLDER, ROOTFS, launch
 from specbuild.sandbox.limits import Hit
 from specbuild.sandbox.overlay.isolation import (
     CAPABILITIES,
@@ -27,7 +28,6 @@ from specbuild.sandbox.overlay.isolation import (
     MASKED_IN_SYS,
     READ_ONLY,
 )
-from specbuild.sandbox.docker.tools import FOLDER, ROOTFS, launch
 
 BINDS = f"/{FOLDER}/binds"
 """Where a container shows the host paths of its Commands; bubblewrap shows them again, at their targets."""
@@ -139,7 +139,9 @@ class Report:
     def killed(self, cpu_seconds: float, peak_memory_bytes: int | None) -> Report:
         """The report on a Command that the script could not say anything of, because it was killed with it."""
         counters = {"cpuacct.usage": str(int(cpu_seconds * 1e9))}
-        return Report(self.code, self.ran, counters | ({"memory.peak": str(peak_memory_bytes)} if peak_memory_bytes else {}))
+        return Report(
+            self.code, self.ran, counters | ({"memory.peak": str(peak_memory_bytes)} if peak_memory_bytes else {})
+        )
 
     @property
     def cpu_seconds(self) -> float | None:

@@ -201,5 +201,3 @@ def _info(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.mode, info.mtime = kind, mode, int(time.time())
     return info
-
-

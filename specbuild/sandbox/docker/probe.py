@@ -57,7 +57,9 @@ def _tools() -> Finding:
         found = files()
     except SandboxError as error:
         return Finding("tools", False, error.message, error.hint)
-    return Finding("tools", True, f"{len(found)} files, {sum(len(data) for data, _ in found.values()) >> 10} KiB a base")
+    return Finding(
+        "tools", True, f"{len(found)} files, {sum(len(data) for data, _ in found.values()) >> 10} KiB a base"
+    )
 
 
 async def _fork(backend: DockerBackend) -> Finding:

@@ -206,9 +206,7 @@ class DockerSandbox:
             finally:
                 self._running = False
 
-    async def _follow(
-        self, name: str, stream: Attached, lines: Lines, watch: Watch, stop: _Stop
-    ) -> tuple[Report, int]:
+    async def _follow(self, name: str, stream: Attached, lines: Lines, watch: Watch, stop: _Stop) -> tuple[Report, int]:
         """Wait for the end of a Command, its output read and its limits watched meanwhile."""
         said = bytearray()
         used: list[Used] = []
@@ -258,9 +256,7 @@ class DockerSandbox:
         except EngineError:
             self._busy = "broken: its container could not be stopped"
 
-    async def _verdict(
-        self, name: str, report: Report, status: int, watch: Watch, tail: str
-    ) -> tuple[End, int, str]:
+    async def _verdict(self, name: str, report: Report, status: int, watch: Watch, tail: str) -> tuple[End, int, str]:
         """How a Command ended, with which exit code, and why. Raises SandboxError when it never began."""
         if watch.end is not None:
             return watch.end, 137, watch.note
