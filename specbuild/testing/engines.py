@@ -119,7 +119,15 @@ def podman_engine() -> Generator[PrivateEngine]:
     with _folder() as folder:
         config = folder / "containers.conf"
         config.write_text(_podman_config())
-        base = ["podman", "--root", folder / "root", "--runroot", folder / "run", "--tmpdir", folder / "tmp"]
+        base: list[str | Path] = [
+            "podman",
+            "--root",
+            folder / "root",
+            "--runroot",
+            folder / "run",
+            "--tmpdir",
+            folder / "tmp",
+        ]
         base += ["--storage-driver", "overlay"]
         env = {"CONTAINERS_CONF": str(config)}
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ REFUSALS = {
 
 
 @asynccontextmanager
-async def answering(path: Path, answers: dict[str, tuple[int, object]]) -> AsyncGenerator[Endpoint]:
+async def answering(path: Path, answers: Mapping[str, tuple[int, object]]) -> AsyncGenerator[Endpoint]:
     """An engine that says the same each time; what it does not know it never answers."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -16,7 +16,7 @@ import anyio
 from specbuild.errors import EngineError
 from specbuild.sandbox.contract import Limits
 from specbuild.sandbox.docker import envelope
-from specbuild.sandbox.docker.engine import LONG, SHORT, About, Engine
+from specbuild.sandbox.docker.engine import LONG, SHORT, About, Engine, dig
 
 LABEL = "specbuild"
 """On everything of ours."""
@@ -138,10 +138,8 @@ class Boxes:
             stats = await self.engine.json("GET", f"containers/{name}/stats", params=params, within=10, urgent=True)
         except EngineError:
             return None
-        if not isinstance(stats, dict):
-            return None
-        total: int = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage") or 0
-        return Used(total / 1e9, stats.get("memory_stats", {}).get("max_usage") or None) if total else None
+        total: int = dig(stats, "cpu_stats", "cpu_usage", "total_usage") or 0
+        return Used(total / 1e9, dig(stats, "memory_stats", "max_usage") or None) if total else None
 
     async def reweigh(self, name: str, weight: int) -> None:
         """Change the share of CPU of a container; one that ends meanwhile, or an engine that cannot, is fine."""
@@ -194,8 +192,7 @@ class Boxes:
         inspected = await self.image(image)
         if inspected is None:
             return
-        labels: dict[str, str] = (inspected.get("Config") or {}).get("Labels") or {}
-        if labels.get(STORE) != self.store:
+        if dig(inspected, "Config", "Labels", STORE) != self.store:
             return
         for name in inspected.get("RepoTags") or ():
             if name.startswith(f"{REPOSITORY}/{self.store}:"):

@@ -128,5 +128,8 @@ def _of_context(config: Path, name: str) -> Endpoint:
 
 
 def _tls_of_context(folder: Path, *, lax: bool) -> Tls | None:
-    files = [path if path.is_file() else None for path in (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))]
-    return Tls(*files, verify=not lax) if any(files) else None
+    ca, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    if not any(path.is_file() for path in (ca, cert, key)):
+        return None
+    own = cert.is_file() and key.is_file()
+    return Tls(ca if ca.is_file() else None, cert if own else None, key if own else None, verify=not lax)

@@ -15,6 +15,7 @@ from typing import Any, cast
 import aiodocker
 import aiohttp
 import anyio
+from aiodocker.containers import DockerContainer
 from aiodocker.stream import Stream
 from yarl import URL
 
@@ -211,7 +212,8 @@ class Engine:
     @asynccontextmanager
     async def attached(self, container: str) -> AsyncGenerator[Attached]:
         """What a container reads and writes, from its next start on."""
-        stream = self._client.containers.container(container).attach(stdin=True, stdout=True, stderr=True)
+        box = DockerContainer(self._client, id=container)
+        stream = box.attach(stdin=True, stdout=True, stderr=True)
         try:
             with anyio.fail_after(SHORT):
                 await stream.__aenter__()
@@ -251,6 +253,13 @@ class Attached:
         return None if message is None else (message.stream, message.data)
 
 
+def dig(answer: Json, *names: str) -> Json:
+    """What lies at the end of those names in an answer; None where there is nothing, as engines leave much out."""
+    for name in names:
+        answer = cast("dict[str, Any]", answer).get(name) if isinstance(answer, dict) else None
+    return answer
+
+
 async def _pieces(data: bytes | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """A body that others may get a turn during."""
     if isinstance(data, bytes):
@@ -286,7 +295,7 @@ def _connect(endpoint: Endpoint) -> aiodocker.Docker:
         except (ImportError, ValueError, RuntimeError) as error:
             raise EngineAccessError(
                 f"the container engine at {address} cannot be reached over SSH: {error}",
-                hint="`pip install aiodocker[ssh]`, or forward its socket: ssh -L /tmp/docker.sock:/var/run/docker.sock",
+                hint="`pip install aiodocker[ssh]`, or forward it: ssh -L ./docker.sock:/var/run/docker.sock",
             ) from error
     secure = endpoint.tls is not None or address.startswith("https://")
     host = address.partition("://")[2]

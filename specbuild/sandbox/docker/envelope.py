@@ -1,9 +1,9 @@
 """How a Command is run in a container: what its first process does, what it is told, and what it says at the end.
 
 The first process is a shell script that reads two lines from its standard input: the options of bubblewrap, in which
-the environment is, and the program with its arguments. Standard output carries what the Command writes, both of its streams in order; standard error carries what bubblewrap and the
-script say of how it went. The engine never sees the Command's program, arguments or environment, so that neither
-`docker inspect` nor the list of processes shows them.
+the environment is, and the program with its arguments. Standard output carries what the Command writes, both of its
+streams in order; standard error carries what bubblewrap and the script say of how it went. The engine itself never
+sees the Command's program, arguments or environment, so that `docker inspect` does not show them.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from specbuild.sandbox.docker.engine import dig
+
 _OWN = ("trusted.overlay.", "user.overlay.", "security.selinux", "system.")
 """Attributes that are the filesystem's, not the file's."""
 _MARK = ".wh."
@@ -30,8 +32,7 @@ _KEEP_SIZE_PUNCH_HOLE = 0x1 | 0x2
 
 def folder_of(inspected: dict[str, Any]) -> Path | None:
     """The folder of a container's or image's own layer, by what the engine says of it, if it can be worked with."""
-    data = (inspected.get("GraphDriver") or {}).get("Data") or {}
-    upper = data.get("UpperDir")
+    upper: str | None = dig(inspected, "GraphDriver", "Data", "UpperDir")
     if not upper or os.geteuid() != 0:
         return None
     folder = Path(upper)

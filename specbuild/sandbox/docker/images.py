@@ -12,7 +12,7 @@ from specbuild.errors import BaseUnavailableError, EngineError, StoreError
 from specbuild.sandbox.contract import Checkpoint, Limits
 from specbuild.sandbox.docker import archives, fidelity
 from specbuild.sandbox.docker.boxes import KEY, Boxes
-from specbuild.sandbox.docker.engine import LONG
+from specbuild.sandbox.docker.engine import LONG, dig
 from specbuild.sandbox.docker.ledger import Ledger, State, file_name
 
 MOST_LAYERS = 100
@@ -87,12 +87,13 @@ class Images:
         self, container: str, parent: State, key: str, between: tuple[str, ...], size: int, layers: int
     ) -> Checkpoint:
         """The files of a container that does not run as the Checkpoint `key`; not given up half-way."""
+        made: list[State] = []
         with anyio.CancelScope(shield=True):  # bounded: each call has its deadline
             image = await self._boxes.commit(container, {KEY: file_name(key)})
             layers = await self.restore(container, image, layers + 1)
             state = State(key, parent.key, parent.depth + 1, size, image, layers, between=between)
-            added = await self._add(state)
-        return added.checkpoint
+            made.append(await self._add(state))
+        return made[0].checkpoint
 
     async def restore(self, container: str, image: str, layers: int) -> int:
         """Put back what the commit has lost; the number of layers of the image."""
@@ -101,7 +102,7 @@ class Images:
         target = fidelity.folder_of(inspected)
         if source is not None and target is not None:
             await anyio.to_thread.run_sync(fidelity.restore, source, target)
-        return len((inspected.get("RootFS") or {}).get("Layers") or ()) or layers
+        return len(dig(inspected, "RootFS", "Layers") or ()) or layers
 
     async def start_of(self, state: State) -> State:
         """The state, with an image that another layer can be put on."""

@@ -23,7 +23,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Generator, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,7 @@ class Ledger:
         with self.locked():
             state = self._load(key)
             if state is not None and state.flat is None:
-                state = State(**{**_values(state), "flat": image})
+                state = replace(state, flat=image)
                 self._save(state)
             if state is not None:
                 self._lease(state)
@@ -260,10 +260,6 @@ def _is_locked(file: Path) -> bool:
     finally:
         os.close(fd)
     return False
-
-
-def _values(state: State) -> dict[str, Any]:
-    return {**asdict(state), "between": state.between}
 
 
 def _read(file: Path) -> State | None:

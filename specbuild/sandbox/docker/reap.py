@@ -9,6 +9,7 @@ from __future__ import annotations
 import anyio
 
 from specbuild.sandbox.docker.boxes import SESSION, Boxes
+from specbuild.sandbox.docker.engine import dig
 from specbuild.sandbox.docker.images import Images
 from specbuild.sandbox.docker.ledger import Ledger
 
@@ -27,7 +28,7 @@ async def _reap_containers(boxes: Boxes, ledger: Ledger) -> None:
     alive = await anyio.to_thread.run_sync(ledger.alive_sessions)
     async with anyio.create_task_group() as group:
         for container in found:
-            if (container.get("Labels") or {}).get(SESSION) not in alive:
+            if dig(container, "Labels", SESSION) not in alive:
                 group.start_soon(boxes.remove, container["Id"])
 
 
@@ -38,5 +39,5 @@ async def _reap_images(boxes: Boxes, ledger: Ledger) -> None:
     states = await anyio.to_thread.run_sync(ledger.states)
     known = {image for state in states for image in state.images}
     for image in found:
-        if image["Id"] not in known and (image.get("Labels") or {}).get(SESSION) not in alive:
+        if image["Id"] not in known and dig(image, "Labels", SESSION) not in alive:
             await boxes.remove_image(image["Id"])

@@ -14,10 +14,10 @@ import anyio
 import anyio.lowlevel
 
 from specbuild.errors import EngineError, SandboxError, StoreError
-from specbuild.sandbox.contract import Checkpoint, Command, Completed, End, Limits, LineSink, Spent
+from specbuild.sandbox.contract import Bind, Checkpoint, Command, Completed, End, Limits, LineSink, Spent
 from specbuild.sandbox.docker import archives, envelope
 from specbuild.sandbox.docker.boxes import KEY, Boxes, Used
-from specbuild.sandbox.docker.engine import Attached
+from specbuild.sandbox.docker.engine import Attached, dig
 from specbuild.sandbox.docker.envelope import Report
 from specbuild.sandbox.docker.files import Files
 from specbuild.sandbox.docker.images import Images
@@ -121,6 +121,10 @@ class DockerSandbox:
         sources = {os.path.realpath(bind.source) for bind in (command.binds if command else ())}
         return {source: shown[source] for source in sources}
 
+    def _place(self, bind: Bind) -> str:
+        """Where the container shows the source of a bind."""
+        return self._places[os.path.realpath(bind.source)][0]
+
     async def _replace(self) -> None:
         """Commit the container, so that another with other binds can take its place."""
         boxes = self._shop.boxes
@@ -190,8 +194,7 @@ class DockerSandbox:
     async def _started(self, name: str, command: Command) -> AsyncGenerator[tuple[Attached, float]]:
         """The running container, told what to run. Not left running when that fails."""
         boxes = self._shop.boxes
-        places = {str(bind.source): self._places[os.path.realpath(bind.source)][0] for bind in command.binds}
-        line = envelope.order(command, places)
+        line = envelope.order(command, {str(bind.source): self._place(bind) for bind in command.binds})
         async with boxes.engine.attached(name) as stream:
             started = time.monotonic()
             try:
@@ -264,11 +267,13 @@ class DockerSandbox:
         if code and (hit := report.hit(self._limits)):
             return hit.end, code, hit.note
         if report.code is None:
-            state = (await self._shop.boxes.inspect(name)).get("State") or {}
-            if state.get("OOMKilled"):
+            found = await self._shop.boxes.inspect(name)
+            if dig(found, "State", "OOMKilled"):
                 hit = envelope.out_of_memory(self._limits)
                 return hit.end, code, hit.note
-            raise SandboxError(f"the command's container ended with {status}: {tail.strip() or state.get('Error')}")
+            raise SandboxError(
+                f"the command's container ended with {status}: {tail.strip() or dig(found, 'State', 'Error')}"
+            )
         if not report.ran:
             return End.EXITED, not_run(tail), tail.strip()
         # A shell reports a signal that killed its child in the same way, and bubblewrap is such a parent.
