@@ -89,7 +89,7 @@ class _Unix(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # closed with the connection
         self.sock.settimeout(60)
         self.sock.connect(str(self._path))
 
@@ -224,14 +224,14 @@ def _running(command: Sequence[object], folder: Path, env: dict[str, str]) -> Ge
 
 
 def _answers(path: Path) -> bool:
+    connection = _Unix(path)
     try:
-        connection = _Unix(path)
         connection.request("GET", "http://engine/_ping")
-        found = connection.getresponse().status == 200
-        connection.close()
+        return connection.getresponse().status == 200
     except OSError:
         return False
-    return found
+    finally:
+        connection.close()
 
 
 def _until(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:

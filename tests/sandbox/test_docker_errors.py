@@ -36,29 +36,36 @@ REFUSALS = {
 
 
 @asynccontextmanager
-async def answering(path: Path, answers: Mapping[str, tuple[int, object]]) -> AsyncGenerator[Endpoint]:
+async def answering(
+    path: Path, answers: Mapping[str, tuple[int, object]], api: str = "1.41"
+) -> AsyncGenerator[Endpoint]:
     """An engine that says the same each time; what it does not know it never answers."""
 
+    writers: list[asyncio.StreamWriter] = []
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         while line := await reader.readline():
             call = line.split()[1].decode().rpartition("/")[2].partition("?")[0]
             while (await reader.readline()).strip():
                 pass
             if call not in answers:
-                await reader.read()
+                await reader.read()  # until the other side has had enough
                 break
             status, body = answers[call]
             data = json.dumps(body).encode()
-            head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+            head = f"HTTP/1.1 {status} X\r\nApi-Version: {api}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
             writer.write(head.encode() + data)
             await writer.drain()
-        writer.close()
 
     server = await asyncio.start_unix_server(serve, path)
     try:
         yield Endpoint(f"unix://{path}")
     finally:
         server.close()
+        for writer in writers:
+            writer.close()
+            await writer.wait_closed()
 
 
 @pytest.mark.parametrize("message", REFUSALS)
@@ -93,14 +100,14 @@ async def test_a_socket_that_may_not_be_used(tmp_path: Path) -> None:
 
 
 async def test_an_engine_that_is_too_old(tmp_path: Path) -> None:
-    async with answering(tmp_path / "sock", {"version": (200, {"ApiVersion": "1.24"})}) as endpoint:
+    async with answering(tmp_path / "sock", {"_ping": (200, "OK")}, "1.24") as endpoint:
         with pytest.raises(EngineTooOldError, match=r"1\.24"):
             await Engine(endpoint).__aenter__()
 
 
 async def test_an_engine_that_does_not_answer(tmp_path: Path) -> None:
     async with (
-        answering(tmp_path / "sock", {"version": (200, {"ApiVersion": "1.41"})}) as endpoint,
+        answering(tmp_path / "sock", {"_ping": (200, "OK")}) as endpoint,
         Engine(endpoint) as engine,
     ):
         with pytest.raises(EngineBusyError, match="info"):
@@ -108,7 +115,7 @@ async def test_an_engine_that_does_not_answer(tmp_path: Path) -> None:
 
 
 async def test_what_an_engine_refuses_is_told_with_its_words(tmp_path: Path) -> None:
-    answers = {"version": (200, {"ApiVersion": "1.41"}), "commit": (500, {"message": "no space left on device"})}
+    answers = {"_ping": (200, "OK"), "commit": (500, {"message": "no space left on device"})}
     async with answering(tmp_path / "sock", answers) as endpoint, Engine(endpoint) as engine:
         with pytest.raises(EngineFullError, match="no space left") as caught:
             await engine.json("POST", "commit")

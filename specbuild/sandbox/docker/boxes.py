@@ -114,8 +114,8 @@ class Boxes:
 
     async def wait(self, name: str) -> int:
         """The exit status of a container that is about to end. Raises EngineBusyError when it does not."""
-        path = f"containers/{name}/wait"
-        answer = await self.engine.json("POST", path, within=STOPPED_WITHIN, urgent=True)
+        path, params = f"containers/{name}/wait", {"interval": "10ms"}  # how often Podman looks
+        answer = await self.engine.json("POST", path, params=params, within=STOPPED_WITHIN, urgent=True)
         return int(answer["StatusCode"])
 
     async def remove(self, name: str) -> None:
@@ -194,10 +194,11 @@ class Boxes:
             return
         if dig(inspected, "Config", "Labels", STORE) != self.store:
             return
-        for name in inspected.get("RepoTags") or ():
-            if name.startswith(f"{REPOSITORY}/{self.store}:"):
-                await self._delete_image(name)
-        if await self.image(image) is not None:
+        names: list[str] = [name for name in inspected.get("RepoTags") or () if name != "<none>:<none>"]
+        ours = [name for name in names if name.startswith(f"{REPOSITORY}/{self.store}:")]
+        for name in ours:
+            await self._delete_image(name)
+        if len(ours) == len(names):
             await self._delete_image(image)
 
     async def _delete_image(self, name: str) -> None:

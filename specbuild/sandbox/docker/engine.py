@@ -50,7 +50,6 @@ class About:
     driver: str
     cgroup_version: int
     rootless: bool
-    id: str
     local: bool
     """Whether it runs on this machine: its host paths are ours."""
 
@@ -61,6 +60,7 @@ class Engine:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._docker: aiodocker.Docker | None = None
+        self._podman = False
         self._turns = anyio.Semaphore(MOST_AT_ONCE)
 
     async def __aenter__(self) -> Engine:
@@ -84,34 +84,34 @@ class Engine:
             raise EngineError("no session is open on the container engine")
         return self._docker
 
-    async def check_version(self) -> Json:
-        """What `version` says. Raises EngineTooOldError."""
-        version = await self.json("GET", "version", versioned=False)
-        api = str(version.get("ApiVersion", "0"))
+    async def check_version(self) -> None:
+        """Ask for the version of the API, and speak that from now on. Raises EngineTooOldError.
+
+        The answer to `version` would say more, and takes Podman a second.
+        """
+        async with self.request("GET", "_ping", versioned=False) as response:
+            api = response.headers.get("Api-Version", "0")
+            self._podman = "Libpod-API-Version" in response.headers
         if tuple(map(int, api.split("."))) < OLDEST_API:
             raise EngineTooOldError(
                 f"the container engine at {self.endpoint.address} speaks version {api} of Docker's API, and "
                 f"{'.'.join(map(str, OLDEST_API))} is needed",
-                hint="update it: Docker 19.03 or Podman 3 is old enough",
+                hint="update it: Docker 19.03 or Podman 3 is new enough",
             )
         self._client.api_version = f"v{api}"
-        return version
 
     async def about(self) -> About:
         """Who answers, and how it is set up."""
-        version = await self.check_version()
         info = await self.json("GET", "info")
-        parts = [part.get("Name", "") for part in version.get("Components") or ()]
-        options = info.get("SecurityOptions") or ()
+        options: list[str] = info.get("SecurityOptions") or []
         return About(
-            name="Podman" if any("Podman" in part for part in parts) else "Docker",
-            version=str(version.get("Version", "")),
-            api=str(version.get("ApiVersion", "")),
+            name="Podman" if self._podman else "Docker",
+            version=str(info.get("ServerVersion", "")),
+            api=self._client.api_version.removeprefix("v"),
             root=str(info.get("DockerRootDir", "")),
             driver=str(info.get("Driver", "")),
             cgroup_version=int(info.get("CgroupVersion") or 1),
             rootless=any("rootless" in option or "userns" in option for option in options),
-            id=str(info.get("ID", "")),
             local=self.endpoint.socket is not None,
         )
 
