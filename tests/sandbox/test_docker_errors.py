@@ -54,7 +54,8 @@ async def answering(
                 break
             status, body = answers[call]
             data = json.dumps(body).encode()
-            head = f"HTTP/1.1 {status} X\r\nApi-Version: {api}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+            lines = [f"HTTP/1.1 {status} X", f"Api-Version: {api}", "Content-Type: application/json"]
+            head = "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""])
             writer.write(head.encode() + data)
             await writer.drain()
 

@@ -31,6 +31,9 @@ REPOSITORY = "localhost/specbuild"
 STOPPED_WITHIN = 30.0
 """Seconds from the end of a container's output, or its kill, to its own end."""
 
+_TRIES, _PAUSE = 5, 0.1
+"""How often an image that is in use is tried to be removed, and seconds between."""
+
 
 @dataclass(frozen=True, slots=True)
 class Used:
@@ -202,8 +205,18 @@ class Boxes:
             await self._delete_image(image)
 
     async def _delete_image(self, name: str) -> None:
-        with anyio.CancelScope(shield=True), contextlib.suppress(EngineError):
-            await self.engine.json("DELETE", f"images/{name}", params={"force": "0", "noprune": "1"}, within=LONG)
+        """What is in use stays, and is the next session's to remove; Podman sees late that a container is gone."""
+        with anyio.CancelScope(shield=True):
+            for _ in range(_TRIES):
+                try:
+                    params = {"force": "0", "noprune": "1"}
+                    await self.engine.json("DELETE", f"images/{name}", params=params, within=LONG)
+                except EngineError as error:
+                    if error.status != 409:
+                        return
+                    await anyio.sleep(_PAUSE)
+                else:
+                    return
 
     async def _whole(
         self,
