@@ -50,6 +50,8 @@ class About:
     driver: str
     cgroup_version: int
     rootless: bool
+    follows_links: bool
+    """Whether it tells of a link where that leads in the container, instead of what it says: Podman does."""
     local: bool
     """Whether it runs on this machine: its host paths are ours."""
 
@@ -112,6 +114,7 @@ class Engine:
             driver=str(info.get("Driver", "")),
             cgroup_version=int(info.get("CgroupVersion") or 1),
             rootless=any("rootless" in option or "userns" in option for option in options),
+            follows_links=self._podman,
             local=self.endpoint.socket is not None,
         )
 

@@ -14,7 +14,7 @@ import os
 import posixpath
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,10 @@ _MOST_LINKS = 40
 _GO_DIR, _GO_LINK, _GO_IRREGULAR = 1 << 31, 1 << 27, (1 << 26) | (1 << 25) | (1 << 24) | (1 << 21) | (1 << 19)
 """Bits of Go's os.FileMode, in which engines tell of files: folder, link; device, pipe, socket and the like."""
 _BLOCK = 512
+
+
+Canonical = Callable[[str], Awaitable[str]]
+"""Where a path leads inside the Sandbox's root, whether there is something or not. Raises OSError (ELOOP)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,11 @@ class Entry:
 class Files:
     """The files of one container's Sandbox root."""
 
-    def __init__(self, engine: Engine, container: str) -> None:
+    def __init__(self, engine: Engine, container: str, canonical: Canonical | None) -> None:
         self._engine = engine
         self._container = container
+        self._canonical = canonical
+        """For engines that say where a link leads in the container, and nothing of the link itself."""
 
     async def read(self, path: str, limit: int) -> bytes:
         """The bytes of a regular file. Raises OSError of the fitting kind, or SandboxError."""
@@ -132,6 +138,8 @@ class Files:
 
         Raises NotADirectoryError, and OSError (ELOOP) for links that lead in a circle.
         """
+        if self._canonical is not None:
+            return await self._split(await self._canonical(path), path)
         todo = [part for part in path.split("/") if part not in {"", "."}][::-1]
         inner, links = "/", 0
         while todo:
@@ -156,6 +164,16 @@ class Files:
             inner = "/" if target.startswith("/") else inner
             todo += [part for part in target.split("/") if part not in {"", "."}][::-1]
         return inner, ()
+
+    async def _split(self, plain: str, path: str) -> tuple[str, Sequence[str]]:
+        """A path without links, split where it ends to exist."""
+        inner, missing = posixpath.normpath(plain), list[str]()
+        while inner != "/" and await self._look(inner) is None:
+            missing.insert(0, posixpath.basename(inner))
+            inner = posixpath.dirname(inner)
+        if missing:
+            await self._must_be_folder(inner, path)
+        return inner, tuple(missing)
 
     async def _must_be_folder(self, inner: str, path: str) -> None:
         entry = await self._look(inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import AsyncGenerator, Generator
@@ -23,11 +24,14 @@ from specbuild.sandbox.docker.files import Files
 from specbuild.sandbox.docker.images import Images
 from specbuild.sandbox.docker.ledger import Ledger, State
 from specbuild.sandbox.docker.sizes import Sizes
+from specbuild.sandbox.docker.tools import FOLDER, launch_inside
 from specbuild.sandbox.lines import Lines
 from specbuild.sandbox.watch import Watch
 
 FROZEN = "frozen already"
 DISCARDED = "discarded"
+_ASK_WITHIN = 60.0
+"""Seconds for a question that the container answers."""
 _MOST_REPORT = 64 << 10
 """Bytes of standard error that are kept: bubblewrap and the script say little."""
 
@@ -123,6 +127,8 @@ class DockerSandbox:
 
     def _place(self, bind: Bind) -> str:
         """Where the container shows the source of a bind."""
+        if bind.source == Path(f"/{FOLDER}"):
+            return str(bind.source)
         return self._places[os.path.realpath(bind.source)][0]
 
     async def _replace(self) -> None:
@@ -137,7 +143,22 @@ class DockerSandbox:
 
     @property
     def _files(self) -> Files:
-        return Files(self._shop.boxes.engine, self._container)
+        asked = self._canonical if self._shop.boxes.about.follows_links else None
+        return Files(self._shop.boxes.engine, self._container, asked)
+
+    async def _canonical(self, path: str) -> str:
+        """Where a path leads inside: asked of a program of the tools, in the container."""
+        shown = Bind(Path(f"/{FOLDER}"), "/dev/specbuild/tools")
+        words = launch_inside("readlink", shown.target)
+        command = Command([*words, "-m", "--", path], network=False, timeout=_ASK_WITHIN, binds=(shown,))
+        lines = Lines(None, None)
+        async with self._started(self._container, command) as (stream, _):
+            with anyio.fail_after(_ASK_WITHIN):
+                await _pump(stream, lines, bytearray())
+            status = await self._shop.boxes.wait(self._container)
+        if status:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        return lines.tail.removesuffix("\n")
 
     # Commands
 

@@ -32,11 +32,17 @@ def launch(program: str) -> list[str]:
     return [LOADER, "--library-path", LIBRARIES, f"/{FOLDER}/{program}"]
 
 
+def launch_inside(program: str, folder: str) -> list[str]:
+    """As `launch`, where the tools are shown at `folder`."""
+    return [f"{folder}/ld.so", "--library-path", f"{folder}/lib", f"{folder}/{program}"]
+
+
 def files() -> dict[str, tuple[bytes, int]]:
     """Content and mode of each file of the tools, by its path in the container. Raises SandboxUnavailableError."""
     found = bwrap.find()
     shell = Path(shutil.which("dash") or "/bin/sh")
-    programs = {"bwrap": found.program, "sh": shell}
+    readlink = Path(shutil.which("readlink") or "/bin/readlink")
+    programs = {"bwrap": found.program, "sh": shell, "readlink": readlink}
     loader, libraries = _needed([*programs.values()], found.libraries)
     tools = {name: (path.read_bytes(), 0o755) for name, path in programs.items()}
     tools["ld.so"] = (loader.read_bytes(), 0o755)
