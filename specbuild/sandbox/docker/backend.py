@@ -21,8 +21,8 @@ from specbuild.sandbox.docker.reap import reap
 from specbuild.sandbox.docker.sandbox import DockerSandbox, Shop
 
 _SETTLE_WITHIN = 300.0
-_DISCARD_WITHIN = 120.0
-"""Seconds for the engine to remove a container, whose files it deletes."""
+_DISCARD_WITHIN = 300.0
+"""Seconds to remove a container and what lies between it and its parent; each call has its own deadline too."""
 
 
 class DockerBackend:

@@ -28,6 +28,8 @@ KEY = "specbuild.checkpoint"
 """The key of a Checkpoint, on its image."""
 REPOSITORY = "localhost/specbuild"
 """Where images of ours are tagged, so that `docker image prune` leaves them and people can tell what they are."""
+REMOVED_WITHIN = 120.0
+"""Seconds for the engine to remove a container, whose files it deletes."""
 STOPPED_WITHIN = 30.0
 """Seconds from the end of a container's output, or its kill, to its own end."""
 
@@ -125,7 +127,7 @@ class Boxes:
         """Kill and remove a container, if there is one."""
         params = {"force": "1", "v": "1"}
         with anyio.CancelScope(shield=True), suppress_missing():
-            await self.engine.json("DELETE", f"containers/{name}", params=params, within=LONG, urgent=True)
+            await self.engine.json("DELETE", f"containers/{name}", params=params, within=REMOVED_WITHIN, urgent=True)
 
     async def inspect(self, name: str, *, size: bool = False) -> dict[str, Any]:
         """Everything that the engine knows of a container."""

@@ -218,16 +218,22 @@ class Engine:
         box = DockerContainer(self._client, id=container)
         stream = box.attach(stdin=True, stdout=True, stderr=True)
         try:
-            with anyio.fail_after(SHORT):
-                await stream.__aenter__()
-        except aiodocker.DockerError as error:
-            raise refusal(error.status, error.message, f"attach {container}") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise unreachable(self.endpoint, error) from error
-        try:
+            await self._enter(stream, container)
             yield Attached(stream, self.endpoint)
         finally:
             await stream.close()
+
+    async def _enter(self, stream: Stream, container: str) -> None:
+        call = f"attach {container}"
+        try:
+            with anyio.fail_after(SHORT):
+                await stream.__aenter__()
+        except TimeoutError as error:
+            raise _late(call, SHORT) from error
+        except aiodocker.DockerError as error:
+            raise refusal(error.status, error.message, call) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise unreachable(self.endpoint, error) from error
 
 
 class Attached:
@@ -254,6 +260,13 @@ class Attached:
         except (aiohttp.ClientError, OSError) as error:
             raise unreachable(self._endpoint, error) from error
         return None if message is None else (message.stream, message.data)
+
+
+def _late(call: str, within: float) -> EngineBusyError:
+    return EngineBusyError(
+        f"the container engine did not answer `{call}` within {within:g} s",
+        hint="see its log, and whether its disk or its machine is overloaded",
+    )
 
 
 def dig(answer: Json, *names: str) -> Json:

@@ -106,7 +106,9 @@ class DockerSandbox:
         self._made += 1
         name = f"specbuild-{self._name}-{self._made}"
         self._container = name
-        self._places = {**self._shop.places, **wanted}
+        self._places = {
+            source: place for source, place in {**self._shop.places, **wanted}.items() if os.path.lexists(source)
+        }
         self._weighed = self._limits.cpu_weight
         await self._shop.boxes.create(name, self._image, self._limits, self._places)
         self._sizes = await Sizes.of(self._shop.boxes, name)
