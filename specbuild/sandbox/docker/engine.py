@@ -175,10 +175,7 @@ class Engine:
                         async with self._open(method, path, params, body, data, versioned=versioned) as response:
                             yield response
                 except TimeoutError as error:
-                    raise EngineBusyError(
-                        f"the container engine did not answer `{method} {path}` within {within:g} s",
-                        hint="see its log, and whether its disk or its machine is overloaded",
-                    ) from error
+                    raise _late(f"{method} {path}", within) from error
                 except (aiohttp.ClientError, OSError) as error:
                     raise unreachable(self.endpoint, error) from error
 

@@ -106,9 +106,7 @@ class DockerSandbox:
         self._made += 1
         name = f"specbuild-{self._name}-{self._made}"
         self._container = name
-        self._places = {
-            source: place for source, place in {**self._shop.places, **wanted}.items() if os.path.lexists(source)
-        }
+        self._places = _still_there({**self._shop.places, **wanted})
         self._weighed = self._limits.cpu_weight
         await self._shop.boxes.create(name, self._image, self._limits, self._places)
         self._sizes = await Sizes.of(self._shop.boxes, name)
@@ -356,6 +354,11 @@ class DockerSandbox:
             await self._shop.boxes.remove(self._container)
         for image in reversed(self._between):
             await self._shop.boxes.remove_image(image)
+
+
+def _still_there(places: dict[str, tuple[str, bool]]) -> dict[str, tuple[str, bool]]:
+    """Without what was removed from the host since it was shown: engines refuse to show nothing."""
+    return {source: place for source, place in places.items() if os.path.lexists(source)}
 
 
 class _Stop:
