@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from specbuild.sandbox.contract import Bind, Command, RootfsTar
+from specbuild.sandbox.contract import Bind, Command, End, RootfsTar
 from specbuild.sandbox.docker import DockerBackend, images
 from specbuild.testing.engines import PrivateEngine, docker_engine
 from specbuild.testing.trial import frozen, new_marker, out, processes, seen, shell, until
@@ -168,6 +168,17 @@ async def test_neither_program_nor_environment_is_known_to_the_engine(
     assert len(told) == 1
     assert "s3cret" not in str(told)
     assert "sleep 60" not in str(told)
+
+
+async def test_what_a_killed_command_was_to_read_is_not_read_by_the_next(
+    engine: PrivateEngine, tiny: Path, tmp_path: Path
+) -> None:
+    async with DockerBackend(tmp_path, engine.endpoint) as backend:
+        base = await backend.import_base("base", RootfsTar(tiny))
+        async with backend.fork(base) as box:
+            done = await box.run(shell("echo up; sleep 60", stdin=b"old", timeout=0.5))
+            assert done.end is End.TIMEOUT
+            assert await out(box, "cat; echo end") == "end"
 
 
 def _ours(engine: PrivateEngine) -> list[dict[str, str]]:

@@ -86,7 +86,7 @@ class Boxes:
             "NetworkMode": "bridge",
             "IpcMode": "private",
             "CapAdd": ["SYS_ADMIN", "NET_ADMIN"],
-            "SecurityOpt": ["no-new-privileges", "seccomp=unconfined", "apparmor=unconfined"],
+            "SecurityOpt": ["no-new-privileges", "seccomp=unconfined", "apparmor=unconfined", "label=disable"],
             "CpuShares": self.shares(limits.cpu_weight),
             "PidsLimit": limits.processes + envelope.OWN_PROCESSES if limits.processes else None,
             "LogConfig": {"Type": "none", "Config": {}},

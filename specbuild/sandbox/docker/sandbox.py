@@ -65,6 +65,8 @@ class DockerSandbox:
         self._weighed = limits.cpu_weight
         """The weight that the container has."""
         self._running = False
+        self._fed = False
+        """Whether something may be there for a Command to read."""
         self._busy = ""
         self._spent = Spent()
 
@@ -176,7 +178,8 @@ class DockerSandbox:
 
     async def _feed(self, data: bytes) -> None:
         """Put what the Command will read where the script finds it, which empties it at the end."""
-        if data:
+        if data or self._fed:  # the script of a Command that was killed has left it there
+            self._fed = True
             folder, _, file = envelope.INPUT.rpartition("/")
             await self._files.put(folder, archives.single(file, data, 0o600), outer=True)
 
@@ -197,6 +200,7 @@ class DockerSandbox:
                     await self._end(name)
                 raise
         seconds = time.monotonic() - started
+        self._fed = self._fed and report.code is None
         use = await self._count(report.cpu_seconds, report.peak_memory_bytes)
         end, code, note = await self._verdict(name, report, status, watch, lines.tail)
         return Completed(
@@ -340,6 +344,7 @@ class DockerSandbox:
         """Make the present files an immutable Checkpoint."""
         with self._doing("being frozen"):
             name = await self._ensure()
+            await self._feed(b"")
             size = await self._require_sizes().now()
             made = await self._shop.images.commit(name, self._state, key, self._between, size, self._layers)
             self._between = ()
