@@ -20,6 +20,7 @@ from specbuild.config import Settings
 from specbuild.errors import SpecBuildError, StoreError
 from specbuild.sandbox.backends import named_backend, open_backend
 from specbuild.sandbox.contract import Finding
+from specbuild.sandbox.docker.endpoint import find_endpoint
 from specbuild.sandbox.passthrough import host_settings
 from specbuild.storage import on_disk
 
@@ -176,9 +177,14 @@ def _network(settings: Settings) -> Iterator[Finding]:
 
 
 def _engines() -> Finding:
-    """Not needed; told because people ask."""
+    """Not needed where overlay works; whether one would serve, `--backend docker` shows."""
     there = [name for name in ("docker", "podman") if find_program(name)]
-    return Finding("container engines", True, f"{', '.join(there)} (not needed)" if there else "none (none is needed)")
+    names = ", ".join(there) or "no program of one"
+    try:
+        found = find_endpoint()
+    except SpecBuildError as error:
+        return Finding("container engines", True, f"{names}; none listens (none is needed)", error.hint)
+    return Finding("container engines", True, f"{names}; {found.address}, by {found.origin} (not needed)")
 
 
 def _printed(*command: str) -> str:
