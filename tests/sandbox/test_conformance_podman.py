@@ -11,7 +11,7 @@ from specbuild.sandbox.docker import DockerBackend
 from specbuild.testing.conformance import CHECKS, Check, Trial, name_of
 from specbuild.testing.engines import PrivateEngine, podman_engine
 
-pytestmark = [pytest.mark.engine, pytest.mark.root, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
