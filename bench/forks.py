@@ -188,15 +188,20 @@ async def run(
 
 
 def engine_table(results: Results) -> str:
-    """As Markdown: what engines take for the same, and how many times as long as overlay's round."""
+    """As Markdown: what engines take for the same, and how many times as long as overlay.
+
+    `fork + freeze` is the snapshot alone; `round`, which runs `true` too, is what an engine's fork is like.
+    """
     columns = engines.COLUMNS
-    lines = ["| engine, state | " + " | ".join(columns) + " | fork ÷ overlay's round |"]
-    lines.append("|---|" + "---|" * (len(columns) + 1))
+    lines = ["| engine, state | " + " | ".join(columns) + " | fork ÷ overlay's round | ÷ its fork + freeze |"]
+    lines.append("|---|" + "---|" * (len(columns) + 2))
     for engine, states in results.engines.items():
         for name, times in states.items():
+            ours = {column: statistics.median(results.overlay[name][column]) for column in COLUMNS}
+            took = statistics.median(times["fork"])
             cells = [f"{statistics.median(times[c]):.1f} [{min(times[c]):.1f}..{max(times[c]):.1f}]" for c in columns]
-            ratio = statistics.median(times["fork"]) / statistics.median(results.overlay[name]["round"])
-            lines.append(f"| {engine}, {name} (n={len(times['fork'])}) | " + " | ".join(cells) + f" | {ratio:.0f} |")
+            cells += [f"{took / ours['round']:.0f}", f"{took / (ours['fork'] + ours['freeze']):.0f}"]
+            lines.append(f"| {engine}, {name} (n={len(times['fork'])}) | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
