@@ -12,6 +12,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from specbuild.cli.disk import clean_cache
+from specbuild.config import Settings
 from specbuild.sandbox.contract import Bind, Command, End, RootfsTar
 from specbuild.sandbox.docker import DockerBackend, images
 from specbuild.testing.engines import PrivateEngine, docker_engine
@@ -22,6 +24,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.root, pytest.mark.slow]
 RUN = """
 import os, sys, anyio
 from pathlib import Path
+from specbuild.cli.disk import clean_cache
+from specbuild.config import Settings
 from specbuild.sandbox.contract import RootfsTar
 from specbuild.sandbox.docker import DockerBackend
 from specbuild.sandbox.docker.endpoint import Endpoint
@@ -80,6 +84,22 @@ async def test_a_killed_run_is_cleared_up_and_nothing_of_others(
 
 def _start(marker: str, *words: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", RUN, *map(str, words)], env=os.environ | {"MARKER": marker})
+
+
+async def test_cleaning_the_cache_cleans_the_engine_of_ours_alone(
+    engine: PrivateEngine, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", engine.address)
+    engine.ask("POST", "images/create?fromSrc=-&repo=others&tag=1", data=tiny.read_bytes())
+    before = {found["Id"] for found in engine.ask("GET", "images/json?all=1")}
+    async with DockerBackend(tmp_path / "docker") as backend:
+        base = await backend.import_base("base", RootfsTar(tiny))
+        kept = await frozen(backend, base, "echo kept > /kept")
+        await backend.keep(kept.key, "somebody")
+        await backend.forget("somebody")
+    assert {found["Id"] for found in engine.ask("GET", "images/json?all=1")} > before
+    assert await clean_cache(Settings(cache_dir=tmp_path)) > 1_000_000
+    assert {found["Id"] for found in engine.ask("GET", "images/json?all=1")} == before
 
 
 async def test_another_stores_run_is_left_alone(engine: PrivateEngine, tiny: Path, tmp_path: Path) -> None:
