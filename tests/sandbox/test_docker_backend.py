@@ -48,9 +48,14 @@ def engine() -> Iterator[PrivateEngine]:
         yield running
 
 
+def load(engine: PrivateEngine, tiny: Path, name: str) -> None:
+    """Makes an image that is not ours."""
+    engine.ask("POST", f"images/create?fromSrc=-&repo={name}&tag=1", data=tiny.read_bytes())
+
+
 def foreign(engine: PrivateEngine, tiny: Path) -> tuple[str, str]:
     """An image and a container that are not ours; their ids."""
-    engine.ask("POST", "images/create?fromSrc=-&repo=foreign&tag=1", data=tiny.read_bytes())
+    load(engine, tiny, "foreign")
     image = engine.ask("GET", "images/foreign:1/json")["Id"]
     made = engine.ask("POST", "containers/create?name=foreign", {"Image": "foreign:1", "Cmd": ["/bin/sleep", "1000"]})
     engine.ask("POST", f"containers/{made['Id']}/start")
@@ -90,7 +95,7 @@ async def test_cleaning_the_cache_cleans_the_engine_of_ours_alone(
     engine: PrivateEngine, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", engine.address)
-    engine.ask("POST", "images/create?fromSrc=-&repo=others&tag=1", data=tiny.read_bytes())
+    load(engine, tiny, "others")
     before = {found["Id"] for found in engine.ask("GET", "images/json?all=1")}
     async with DockerBackend(tmp_path / "docker") as backend:
         base = await backend.import_base("base", RootfsTar(tiny))
