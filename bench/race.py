@@ -59,11 +59,11 @@ LIMITS = (15, 20, 30, 45, 60, 90, 120)
 
 MODES: Mapping[str, Mapping[str, object]] = {
     "sequential": {"sequential": True, "ahead": False, "reuse": Reuse.NONE, "learn": False},
-    "one-slot": {"jobs": 1, "ahead": False, "beside": False, "reuse": Reuse.BUILD, "learn": False},
+    "one-slot": {"jobs": 1, "ahead": False, "beside": False, "warm": False, "reuse": Reuse.BUILD, "learn": False},
     "checkpoint": {"sequential": True, "ahead": False, "reuse": Reuse.BUILD, "learn": False},
-    "strategy": {"ahead": False, "beside": False, "reuse": Reuse.BUILD, "learn": False},
-    "command": {"pursue": Breadth.STRATEGY, "beside": False, "reuse": Reuse.BUILD, "learn": False},
-    "both": {"beside": False, "reuse": Reuse.BUILD, "learn": False},
+    "strategy": {"ahead": False, "beside": False, "warm": False, "reuse": Reuse.BUILD, "learn": False},
+    "command": {"pursue": Breadth.STRATEGY, "beside": False, "warm": False, "reuse": Reuse.BUILD, "learn": False},
+    "both": {"beside": False, "warm": False, "reuse": Reuse.BUILD, "learn": False},
     "full": {"reuse": Reuse.BUILD, "learn": False},
     "learned": {"reuse": Reuse.BUILD, "learn": True},
 }

@@ -13,9 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import anyio
+
+from bench.simulated import Stage, Tally
 from specbuild.durations import KIND_SECONDS
-from specbuild.events import RepairMade
-from specbuild.execution import FORK_FROM, Execution, Foresight
+from specbuild.events import FailureSeen, RepairMade, Reporter
+from specbuild.execution import FORK_FROM, Execution, Foresight, title
+from specbuild.execution import kind as kind_of
 from specbuild.failures import Failure, MissingCommand
 from specbuild.field import Field, Runner
 from specbuild.mending import (
@@ -29,10 +33,11 @@ from specbuild.mending import (
     TELLING,
 )
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
-from specbuild.sites import node_at, place_alike
+from specbuild.sites import node_at, place_alike, work_at
 from specbuild.strategies import odds
 from specbuild.strategies.contract import Candidate
-from specbuild.testing.fakes import Behaviour, Files
+from specbuild.testing.cpu import Cpu
+from specbuild.testing.fakes import Behaviour, FakeBackend, Files, ScriptWorkshop
 from specbuild.testing.mending import ScriptReader
 from specbuild.tree import Edge, Entry, Work
 
@@ -138,11 +143,42 @@ class World:
         writes = {_DEPENDENCIES: command.encode()} if command.startswith("install") else {}
         return Behaviour(seconds, says=says, writes=writes)
 
-    def oracle(self) -> float:
-        """Seconds of the quickest path that works, run alone; infinite if there is none."""
-        return min(self._alone(candidate.recipe) for candidate in self.candidates)
+    @property
+    def name(self) -> str:
+        return f"world {self.seed}"
 
-    def _alone(self, recipe: Recipe) -> float:
+    @property
+    def before(self) -> float:
+        """Its races begin at once."""
+        return 0.0
+
+    @property
+    def later(self) -> Sequence[tuple[float, Sequence[Candidate]]]:
+        """All candidates are there from the start."""
+        return ()
+
+    def stage(self, cpu: Cpu, field: Field, reporter: Reporter) -> Stage:
+        """For one race."""
+        backend = FakeBackend(self.script, cpu=cpu)
+        return Stage(backend, ScriptWorkshop(backend), WorldMender(self, field, reporter), Tally())
+
+    def alone(self, recipe: Recipe, cores: float = 1) -> float:
+        """Seconds of a Recipe's commands, each of which keeps one core busy."""
+        del cores
+        return sum(self.seconds[command] for command in commands(recipe))
+
+    def is_known(self, recipe: Recipe) -> bool:
+        """All is drawn beforehand."""
+        del recipe
+        return True
+
+    def oracle(self, cores: float = 1) -> float:
+        """Seconds of the quickest path that works, run alone; infinite if there is none."""
+        del cores
+        return min(self._repaired(candidate.recipe) for candidate in self.candidates)
+
+    def _repaired(self, recipe: Recipe) -> float:
+        """Seconds of a Recipe with the quickest repairs that it needs."""
         total, fixed, dependencies = 0.0, set[str](), ""
         for command in commands(recipe):
             dependencies = command if command.startswith("install") else dependencies
@@ -272,7 +308,8 @@ class _Maker:
 class WorldMender:
     """Repairs candidates in a world, by the rules of `specbuild.mending.Mender`, but from what the world knows."""
 
-    def __init__(self, world: World, field: Field) -> None:
+    def __init__(self, world: World, field: Field, reporter: Reporter) -> None:
+        self._reporter = reporter
         self._ways = world.ways
         self._world = world
         self._field = field
@@ -295,18 +332,22 @@ class WorldMender:
             return []
         site = (work.step if isinstance(work, Check) else work).run
         best = sorted(broken, key=lambda entry: -entry.prior)[:MOST_MENDED]
-        return [one for entry in best for one in self._mended(entry, [(site, name) for name in names], against)]
+        sites = [(site, name) for name in names]
+        return [one for entry in best for one in self._mended(entry, sites, against, foreseen=foreseen)]
 
     async def foresee(self, entry: Entry) -> Foresight:
         """What facts tell of its commands."""
         threats = list(self._threats(entry.recipe))
+        for site, fault, probability in threats:
+            self._reporter.emit(_foreseen(entry, site, fault, probability))
         kept = math.prod(1 - q for _, _, q in threats if q >= TELLING)
         likely = [(site, fault.name) for site, fault, q in threats if q >= FORK_FROM]
         places = {commands(entry.recipe).index(site) for site, _ in likely}
         against = node_at(entry.recipe, places.pop()) if len(places) == 1 else None
         told = [commands(entry.recipe).index(site) for site, _, q in threats if q >= TELLING]
         until = node_at(entry.recipe, max(told)) if told else None
-        return Foresight(list(self._mended(entry, likely, against)), entry.prior * kept if told else None, until)
+        entries = list(self._mended(entry, likely, against, foreseen=True))
+        return Foresight(entries, entry.prior * kept if told else None, until)
 
     async def spread(self, entry: Entry, work: Work, failures: Sequence[Failure]) -> Foresight:
         """What a live candidate will run into, since such work has failed so in another branch."""
@@ -317,7 +358,7 @@ class WorldMender:
         if index is None or not new:
             return Foresight()
         site, key = commands(entry.recipe)[index], node_at(entry.recipe, index)
-        entries = list(self._mended(entry, [(site, name) for name in new], key))
+        entries = list(self._mended(entry, [(site, name) for name in new], key, foreseen=True))
         return Foresight(entries, entry.prior * (1 - SPREADS), key) if entries else Foresight()
 
     def observe(self, done: Execution) -> None:
@@ -339,7 +380,9 @@ class WorldMender:
                 if threat.foreseen is not None:
                     yield command, threat.fault, threat.foreseen
 
-    def _mended(self, entry: Entry, sites: Sequence[tuple[str, str]], against: str | None) -> Iterator[Entry]:
+    def _mended(
+        self, entry: Entry, sites: Sequence[tuple[str, str]], against: str | None, *, foreseen: bool
+    ) -> Iterator[Entry]:
         runner = self._field.runners[entry.id]
         if len(runner.repairs) >= MOST_REPAIRS:
             return
@@ -347,7 +390,7 @@ class WorldMender:
             candidate = _carried_out(runner.candidate, plan, self._prior(runner, plan))
             if candidate.prior < LEAST_PRIOR or len(self._field.runners) >= MOST_CANDIDATES:
                 continue
-            made = tuple(_made(way) for _, way in plan)
+            made = tuple(_made(way, foreseen=foreseen) for _, way in plan)
             repaired = self._field.enter_repaired(runner.id, candidate, made, against)
             if repaired is not None:
                 new = {way.name: site for site, way in plan}
@@ -395,8 +438,23 @@ def _carried_out(candidate: Candidate, plan: Sequence[tuple[str, Way]], prior: f
     )
 
 
-def _made(way: Way) -> RepairMade:
+def _foreseen(entry: Entry, site: str, fault: Fault, probability: float) -> FailureSeen:
+    work = work_at(entry.recipe, commands(entry.recipe).index(site))
+    failure = MissingCommand(command=fault.name, evidence="")
+    return FailureSeen(
+        at=anyio.current_time(),
+        node="",
+        title=title(work),
+        step_kind=kind_of(work),
+        candidates=(entry.id,),
+        failure=failure,
+        words=str(failure),
+        probability=probability,
+    )
+
+
+def _made(way: Way, *, foreseen: bool) -> RepairMade:
     failure = MissingCommand(command=way.name.partition("#")[0], evidence="")
     return RepairMade(
-        failure=failure, name=way.name, title=way.command, why="", probability=way.probability, foreseen=False
+        failure=failure, name=way.name, title=way.command, why="", probability=way.probability, foreseen=foreseen
     )

@@ -128,6 +128,68 @@ SIGNATURES = (
             "E: Failed to fetch http://d.example/a.deb  404  Not Found [IP: 1.2.3.4 80]",
             DeadUrl(url="http://d.example/a.deb", status="404"),
         ),
+        (
+            (
+                "E: Failed to fetch http://d.example/a.deb  502  http://d.example/a.deb could not be fetched: "
+                "ConnectError: All connection attempts failed [IP: 127.0.0.1 40001]"
+            ),
+            RegistryTrouble(status="502", host="d.example"),
+        ),
+        (
+            (
+                "E: Failed to fetch http://d.example/a.deb  504  http://d.example/a.deb did not answer in time "
+                "(ReadTimeout) [IP: 127.0.0.1 40001]"
+            ),
+            RegistryTrouble(status="504", host="d.example"),
+        ),
+        near=("W: Failed to fetch http://d.example/dists/x/InRelease  404  Not Found [IP: 1.2.3.4 80]",),
+    ),
+    signature(
+        "ailed to fetch",
+        r"E: Failed to fetch https?://(?P<host>[\w.-]{1,120})\S{1,200} {1,4}"
+        r"(?:Could not connect to|Unable to connect to|Cannot initiate the connection to|Could not resolve|"
+        r"Temporary failure resolving|Connection failed|Connection timed out|Error reading from server|Read error - |"
+        r"Undetermined Error|Could not wait for server fd)",
+        NetworkTrouble,
+        (
+            (
+                "E: Failed to fetch http://d.example/a.deb  Could not connect to 127.0.0.1:9 (127.0.0.1). - "
+                "connect (111: Connection refused)"
+            ),
+            NetworkTrouble(host="d.example"),
+        ),
+        (
+            "E: Failed to fetch http://d.example/b.deb  Unable to connect to 127.0.0.1:9:",
+            NetworkTrouble(host="d.example"),
+        ),
+        (
+            "E: Failed to fetch http://d.example/b.deb  Temporary failure resolving 'd.example'",
+            NetworkTrouble(host="d.example"),
+        ),
+        (
+            (
+                "E: Failed to fetch http://d.example/b.deb  Error reading from server. Remote end closed connection "
+                "[IP: 127.0.0.1 40001]"
+            ),
+            NetworkTrouble(host="d.example"),
+        ),
+    ),
+    signature(
+        "ailed to fetch",
+        r"E: Failed to fetch https?://(?P<host>[\w.-]{1,120})\S{1,200} {1,4}"
+        r"(?P<status>Hash Sum mismatch|File has unexpected size)",
+        RegistryTrouble,
+        (
+            "E: Failed to fetch http://d.example/a.deb  Hash Sum mismatch",
+            RegistryTrouble(status="Hash Sum mismatch", host="d.example"),
+        ),
+        (
+            (
+                "E: Failed to fetch http://d.example/a.deb  File has unexpected size (3 != 580). Mirror sync in "
+                "progress? [IP: 127.0.0.1 40001]"
+            ),
+            RegistryTrouble(status="File has unexpected size", host="d.example"),
+        ),
     ),
     signature(
         ("certificate verify failed", "SSL certificate problem"),

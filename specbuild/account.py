@@ -61,6 +61,9 @@ def waste(result: RaceResult) -> Waste:
         loser_seconds=round(sum(e.end - e.start for e in lost), 3),
         loser_cpu_seconds=round(sum(e.cpu_seconds for e in lost), 3),
         loser_bytes=sum(e.written_bytes for e in lost),
+        warmer_seconds=round(result.warmed.seconds, 3),
+        warmer_cpu_seconds=round(result.warmed.cpu_seconds, 3),
+        warmer_bytes=result.warmed.written_bytes,
     )
 
 

@@ -20,16 +20,22 @@ from specbuild.verify import same
 from specbuild.workshop import Surroundings
 
 
-async def conclude(won: OpenEnvironment, backend: Backend, clock: Clock, logs: Path) -> Environment:
+async def conclude(
+    won: OpenEnvironment, backend: Backend, surroundings: Surroundings, clock: Clock, logs: Path
+) -> Environment:
     """Keep the winner, and build it again beside that if it was asked for: neither waits for the other's disk.
 
     Returns the Environment with its lock and what came of its replay. Raises SandboxError if it cannot be kept.
     """
-    kept, again = await together(lambda: _keep(won, backend), lambda: _build_again(won, backend, clock, logs))
+    kept, again = await together(
+        lambda: _keep(won, backend, surroundings), lambda: _build_again(won, backend, surroundings, clock, logs)
+    )
     return again.model_copy(update={"lock": kept.lock})
 
 
-async def replayed(won: OpenEnvironment, backend: Backend, clock: Clock, logs: Path) -> Environment:
+async def replayed(
+    won: OpenEnvironment, backend: Backend, surroundings: Surroundings, clock: Clock, logs: Path
+) -> Environment:
     """The Environment with the Verdict of its Recipe, run again from the Base without checkpoints of earlier Steps.
 
     Raises UsageError if its source tree is gone, SandboxError or TransientError for trouble that is not its own.
@@ -39,8 +45,8 @@ async def replayed(won: OpenEnvironment, backend: Backend, clock: Clock, logs: P
     verdict = await rebuild(
         won.committed(),
         backend,
-        won.workshop(backend),
-        limits=Surroundings.of(won.settings).limits,
+        won.workshop(backend, surroundings),
+        limits=surroundings.limits,
         on_line=clock.line("replay"),
         logs=logs,
     )
@@ -56,29 +62,30 @@ async def replayed(won: OpenEnvironment, backend: Backend, clock: Clock, logs: P
     )
 
 
-async def _keep(won: OpenEnvironment, backend: Backend) -> Environment:
+async def _keep(won: OpenEnvironment, backend: Backend, surroundings: Surroundings) -> Environment:
     """The Environment with its lock, written down once its files are on the disk; what the others left goes."""
     await backend.keep(won.committed().checkpoints[-1], won.id)
-    kept = won.model_copy(update={"lock": await _lock(won, backend)})
+    kept = won.model_copy(update={"lock": await _lock(won, backend, surroundings)})
     Library(won.settings.cache_dir).save(kept)
     await backend.release()
     return kept
 
 
-async def _build_again(won: OpenEnvironment, backend: Backend, clock: Clock, logs: Path) -> Environment:
+async def _build_again(
+    won: OpenEnvironment, backend: Backend, surroundings: Surroundings, clock: Clock, logs: Path
+) -> Environment:
     if not won.settings.replay:
         return won
     try:
-        return await replayed(won, backend, clock, logs)
+        return await replayed(won, backend, surroundings, clock, logs)
     except (SandboxError, TransientError) as error:
         # What is committed stays committed: only the claim of reproducibility is not made.
         clock.notify(f"the environment could not be built again for comparison: {error.message}")
         return won
 
 
-async def _lock(won: OpenEnvironment, backend: Backend) -> tuple[Package, ...]:
+async def _lock(won: OpenEnvironment, backend: Backend, surroundings: Surroundings) -> tuple[Package, ...]:
     recipe = won.committed()
-    surroundings = Surroundings.of(won.settings)
     checkpoint = await won.checkpoint(backend)
     # The build waits for it: with the weight of a follower, leaders of other builds kept it waiting for seconds.
     limits = replace(surroundings.limits, cpu_weight=LEADER_WEIGHT)

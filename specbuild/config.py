@@ -97,6 +97,8 @@ class Settings(BaseSettings):
     they were observed."""
     beside: bool = True
     """Whether system packages are installed beside the Steps before them, and grafted onto what those come to."""
+    warm: bool = True
+    """Whether slots that would be idle download ahead what the leading candidates will need."""
     reuse: Reuse = Reuse.BUILDS
     """Which checkpoints of Steps that have run before are taken: those of earlier `builds` too, of this `build` alone,
     or `none`, so that every recipe starts from its base."""

@@ -101,6 +101,10 @@ class Waste(Frozen):
     winner_seconds: float = 0.0
     winner_cpu_seconds: float = 0.0
     winner_bytes: int = 0
+    warmer_seconds: float = 0.0
+    """Of downloads ahead of the steps that need them, which are part of neither."""
+    warmer_cpu_seconds: float = 0.0
+    warmer_bytes: int = 0
 
 
 class Predictions(Frozen):

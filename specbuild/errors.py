@@ -33,6 +33,7 @@
     │   ├── OversizeError                      it sends more than was allowed for
     │   └── IntegrityError                     it sent other content than was promised
     └── TransientError                exit 75  network or registry trouble: trying again may help
+        └── UnansweredError                    a server was not heard of in time
 
 A message says what happened and why that usually is; `hint` says what to try.
 """
@@ -199,3 +200,7 @@ class TransientError(SpecBuildError):
     """The network or a registry failed in a way that may pass."""
 
     exit_code = 75
+
+
+class UnansweredError(TransientError):
+    """A server could not be heard of, or stopped sending, within the time it was given."""

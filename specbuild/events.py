@@ -63,6 +63,19 @@ class RepairMade(Frozen):
     """Whether it was made before the failure was observed."""
 
 
+class Planned(Frozen):
+    """A piece of a candidate's work."""
+
+    node: str
+    """Key of the state that it leaves, as in the events of steps."""
+    kind: str
+    """As in the events of steps: `base`, the kind of a step, or `test`."""
+    digest: str
+    """Of the base, step or check by itself: the same in every build, whatever keeps their checkpoints apart."""
+    side: str = ""
+    """Key of the state that it leaves where it runs before its turn, if it can."""
+
+
 class CandidateProposed(_Event):
     kind: Literal["candidate-proposed"] = "candidate-proposed"
     candidate: str
@@ -76,6 +89,10 @@ class CandidateProposed(_Event):
     """What is repaired in it that was not in the candidate `of`; empty for what a strategy proposed."""
     of: str = ""
     """The candidate that this one repairs."""
+    expected_seconds: float = 0.0
+    """Of all its work, run alone without any checkpoint; 0 if unknown."""
+    path: tuple[Planned, ...] = ()
+    """All its work: the base, the steps, the check."""
 
 
 class StepStarted(_Event):

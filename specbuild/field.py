@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from specbuild.events import CandidateProposed, RepairMade, Reporter
-from specbuild.execution import title
+from specbuild.events import CandidateProposed, Planned, RepairMade, Reporter
+from specbuild.execution import kind, title
 from specbuild.recipe import Recipe
+from specbuild.sides import sides
 from specbuild.strategies.contract import Candidate
-from specbuild.tree import Entry
+from specbuild.tree import Entry, Work, check_key
 
 SALT = "SPECBUILD_SALT"
 """Variable that keeps apart what would else share its checkpoints."""
@@ -123,4 +124,16 @@ def _proposed(at: float, runner: Runner, new: tuple[RepairMade, ...]) -> Candida
         steps=tuple(title(step) for step in candidate.recipe.steps),
         repairs=new,
         of=runner.of,
+        expected_seconds=candidate.expected_seconds,
+        path=tuple(_path(candidate.recipe)),
     )
+
+
+def _path(recipe: Recipe) -> Iterator[Planned]:
+    """All work of a Recipe, with the nodes of its salt and the digests without."""
+    plain = _salted(recipe, "")
+    works: tuple[Work, ...] = (recipe.base, *plain.steps, recipe.check)
+    beside = sides(recipe)
+    for node, work in zip((*recipe.checkpoints, check_key(recipe)), works, strict=True):
+        side = beside[node].key if node in beside else ""
+        yield Planned(node=node, kind=kind(work), digest=work.digest, side=side)

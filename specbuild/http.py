@@ -9,8 +9,8 @@ import hashlib
 import netrc
 import os
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -30,6 +30,7 @@ from specbuild.errors import (
     OversizeError,
     RequestRefusedError,
     TransientError,
+    UnansweredError,
     UsageError,
 )
 from specbuild.retry import Retry
@@ -46,6 +47,8 @@ HASHES = ("sha512", "sha384", "sha256", "sha224", "sha1", "md5")
 _TIMEOUT = httpx.Timeout(60.0, connect=20.0)
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CHUNK = 1 << 20
+_PASSED_ON = 1 << 18
+"""Bytes after which something of a body that is passed on goes further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class Network:
     """What a user sets beyond the usual variables (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`, netrc, …)."""
 
     proxy: str | None = None
+    direct: bool = False
+    """No proxy, whatever the variables say."""
     ca_bundle: Path | None = None
     """File or folder of trusted certificates; None for the variables' or the system's."""
     client_cert: Path | None = None
@@ -71,6 +76,18 @@ class Response:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """An answer as it comes, of whatever status."""
+
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+    """As they were sent, names in lower case."""
+    chunks: AsyncIterator[bytes]
+    """The body as it was sent, not decoded. Raises TransientError where it ends too soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +159,32 @@ class Client:
             raise
 
     @asynccontextmanager
-    async def _open(self, url: str, headers: Mapping[str, str]) -> AsyncGenerator[httpx.Response]:
+    async def exchange(
+        self, method: str, url: str, *, headers: Iterable[tuple[str, str]] = ()
+    ) -> AsyncGenerator[Exchange]:
+        """The server's own answer to a request of exactly these headers: nothing is followed, retried, or added to it.
+
+        Raises TransientError, as UnansweredError where time ran out, for trouble on the way to the server.
+        """
+        with _trouble_of(url):
+            request = httpx.Request(method, url, headers=list(headers), extensions={"timeout": _TIMEOUT.as_dict()})
+            answer = await self._opened().send(request, stream=True, auth=None, follow_redirects=False)
+        pairs = tuple((name.lower(), value) for name, value in answer.headers.multi_items())
+        try:
+            async with aclosing(_chunks(url, answer)) as chunks:
+                yield Exchange(answer.status_code, answer.reason_phrase, pairs, chunks)
+        finally:
+            await answer.aclose()
+
+    def _opened(self) -> httpx.AsyncClient:
         if self._http is None:
             raise RuntimeError("the client is used outside of its `async with`")
+        return self._http
+
+    @asynccontextmanager
+    async def _open(self, url: str, headers: Mapping[str, str]) -> AsyncGenerator[httpx.Response]:
         auth = self._auth(url)
-        async with self._http.stream("GET", url, headers=dict(headers), auth=auth) as answer:
+        async with self._opened().stream("GET", url, headers=dict(headers), auth=auth) as answer:
             _check_status(url, answer)
             yield answer
 
@@ -181,6 +219,26 @@ class Client:
             await anyio.sleep(max(pause, min(least, self._retry.longest)))
 
 
+@contextmanager
+def _trouble_of(url: str) -> Generator[None]:
+    """Trouble on the way to a server as what it is here."""
+    shown = without_credentials(url)
+    try:
+        yield
+    except httpx.TimeoutException as trouble:
+        raise UnansweredError(f"{shown} did not answer in time ({type(trouble).__name__})") from trouble
+    except httpx.TransportError as trouble:
+        raise TransientError(f"{shown} could not be fetched: {type(trouble).__name__}: {trouble}") from trouble
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{shown} is no http address: {error}") from error
+
+
+async def _chunks(url: str, answer: httpx.Response) -> AsyncGenerator[bytes]:
+    with _trouble_of(url):
+        async for chunk in answer.aiter_raw(_PASSED_ON):
+            yield chunk
+
+
 class _Passing(Exception):  # noqa: N818 - caught here, never seen
     """An answer that may be another one soon."""
 
@@ -198,6 +256,7 @@ async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
             mounts={f"https://{host}": _untrusting(network) for host in network.trusted_hosts},
             timeout=_TIMEOUT,
             follow_redirects=True,
+            trust_env=not network.direct,
             headers={"User-Agent": f"specbuild/{__version__}"},
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:  # ImportError: a SOCKS proxy without socksio

@@ -17,6 +17,7 @@ from specbuild.bases.choose import Pending
 from specbuild.clock import Clock
 from specbuild.commit import conclude, replayed
 from specbuild.config import Reuse, Settings, load_settings
+from specbuild.downloads import shared_downloads
 from specbuild.environment import Environment, Seconds
 from specbuild.errors import SpecBuildError
 from specbuild.events import (
@@ -86,8 +87,11 @@ async def replay(
     opened = await open_environment(environment, settings=chosen)
     clock = Clock(reporter or Silent())
     with on_disk(chosen.cache_dir):
-        async with open_backend(chosen) as backend:
-            updated = await replayed(opened, backend, clock, library.place(environment.id).logs)
+        async with (
+            open_backend(chosen) as backend,
+            shared_downloads(Surroundings.of(chosen), backend, clock.notify) as surroundings,
+        ):
+            updated = await replayed(opened, backend, surroundings, clock, library.place(environment.id).logs)
         library.save(updated)
     return updated
 
@@ -147,9 +151,11 @@ class _Build:
         before = pressure.read(settings.cache_dir)
         found = await survey(self._spec, self._place.source, settings, clock.notify, clock.phase)
         save_repo(found.repo, self._place)
-        surroundings = Surroundings.of(settings)
         opening = open_backend(settings)
-        async with opening as backend:
+        async with (
+            opening as backend,
+            shared_downloads(Surroundings.of(settings), backend, clock.notify) as surroundings,
+        ):
             if opening.reason:
                 clock.notify(opening.reason)
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
@@ -170,6 +176,7 @@ class _Build:
                     beside=settings.beside,
                     durations=learned.durations(),
                     breadth=settings.breadth,
+                    warm=settings.warm,
                     min_pass_ratio=settings.min_pass_ratio,
                     limits=surroundings.limits,
                     reporter=self._reporter,
@@ -182,7 +189,9 @@ class _Build:
             if environment.recipe is None:
                 refuse_outage(environment.candidates)
                 return environment
-            return await conclude(OpenEnvironment.of(environment, settings), backend, clock, self._place.logs)
+            return await conclude(
+                OpenEnvironment.of(environment, settings), backend, surroundings, clock, self._place.logs
+            )
 
     def _admitted(self, foreign: float) -> Callable[[], int]:
         """How many steps the machine bears, whose cores others kept busy as `foreign` says."""

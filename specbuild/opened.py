@@ -108,11 +108,12 @@ class OpenEnvironment(Environment):
             )
         return found
 
-    def workshop(self, backend: Backend) -> BuildWorkshop:
-        """A workshop over the Environment's own source tree."""
+    def workshop(self, backend: Backend, surroundings: Surroundings | None = None) -> BuildWorkshop:
+        """A workshop over the Environment's own source tree; `surroundings` where there are some already."""
         place = Library(self._settings.cache_dir).place(self.id)
         repo = load_repo(self, place)
-        made = BuildWorkshop(backend, repo.path, repo.tracked, Surroundings.of(self._settings))
+        around = surroundings or Surroundings.of(self._settings)
+        made = BuildWorkshop(backend, repo.path, repo.tracked, around)
         made.expect(self.committed())
         return made
 

@@ -30,6 +30,7 @@ from specbuild.scheduler import choose
 from specbuild.tree import Edge, Entry, RecipeState, Tree
 from specbuild.trouble import Trouble
 from specbuild.verify.verdict import Verdict
+from specbuild.warmers import Spending, Warmers
 
 Later = Callable[[], Awaitable[Iterable[Entry]]]
 """Brings further Recipes, such as those on a base that has to be made first. Raises BaseUnavailableError or
@@ -48,6 +49,8 @@ class RaceResult:
     timed_out: bool = False
     ends: dict[str, str] = field(default_factory=dict[str, str])
     """Recipe id → why it ended."""
+    warmed: Spending = field(default_factory=Spending)
+    """What downloads ahead of their Steps have used; see `specbuild.warmers`."""
 
 
 async def race(
@@ -64,6 +67,7 @@ async def race(
     beside: bool = False,
     durations: Durations | None = None,
     breadth: Breadth = Breadth.ALL,
+    warm: bool = False,
     min_pass_ratio: float = 0.9,
     limits: Limits | None = None,
     time_limit: float | None = None,
@@ -79,6 +83,8 @@ async def race(
     ended early once so many of its tests have failed that `min_pass_ratio` is out of reach and a repair has joined in.
     With `beside`, system packages are installed beside the Steps before them (`specbuild.sides`).
 
+    With `warm`, slots that would be idle download ahead what the leading Recipes will need.
+
     What is to come `later` is started, one at a time and in order, once a slot has nothing else to do; with one
     Recipe at a time once every Recipe has failed.
 
@@ -90,6 +96,7 @@ async def race(
         admitted=admitted or (lambda: slots),
         breadth=breadth,
         ahead=ahead and breadth is not Breadth.RECIPE,
+        warm=warm and breadth is not Breadth.RECIPE,
         min_pass_ratio=min_pass_ratio,
         limits=limits or Limits(),
         logs=logs,
@@ -111,6 +118,7 @@ class _Options:
     admitted: Callable[[], int]
     breadth: Breadth
     ahead: bool
+    warm: bool
     min_pass_ratio: float
     limits: Limits
     logs: Path | None
@@ -141,6 +149,7 @@ class _Race:
         self._chronicle = chronicle
         self._options = options
         self._forks = Forks(tree, backend, options.limits)
+        self._warmers = Warmers(tree, self._forks, workshop, now=chronicle.now, wake=self._wake)
         self._trouble = Trouble()
         self._hedging = Hedging(
             tree,
@@ -186,6 +195,7 @@ class _Race:
             seconds=self._chronicle.now(),
             timed_out=timed_out and self._winner is None,
             ends=self._hedging.ends,
+            warmed=self._warmers.spent,
         )
 
     def _close(self, entry: Entry, *, timed_out: bool) -> None:
@@ -221,6 +231,9 @@ class _Race:
                 continue  # its twin, which has just started, spares it
             scope = self._scopes[key] = anyio.CancelScope()
             tasks.start_soon(self._execute, self._tree.start(key), scope)
+        if self._options.warm:
+            # There is one slot more than there are cores, so that waiting keeps none idle: that one is not for warmers.
+            self._warmers.attend(tasks, slots - 1 - len(self._tree.running()))
         if self._is_idle():
             self._arriving = True
             tasks.start_soon(self._bring, self._later.pop(0))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from specbuild.bases.choose import provider_of
 from specbuild.config import Settings
@@ -36,6 +36,19 @@ MEMORY_SHARE = 0.75
 """Part of the machine's memory that one Sandbox may use when the user sets no bound."""
 
 
+class AptRelay(Protocol):
+    """The proxy through which the sandboxes' apt shares downloads."""
+
+    @property
+    def settings(self) -> HostSettings:
+        """The host's settings, with apt told to use it."""
+        ...
+
+    def distrust(self, output: str) -> None:
+        """Forget what a command says in its output that it could not use."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What Commands get besides their Step: the minimal environment, the host's settings, shared caches."""
@@ -43,6 +56,8 @@ class Surroundings:
     settings: Settings
     host: HostSettings
     caches: Path
+    relay: AptRelay | None = None
+    """What the downloads of apt go through, while there is one; see `specbuild.downloads`."""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -62,8 +77,9 @@ class Surroundings:
     def command(self, step: Step, base: BaseRef) -> Command:
         """The Command of a Step on `base`. Nothing of the caller's environment gets in but what `host` lists."""
         binds, cache_env = cache_binds(step.caches, self.caches, base=base)
-        host_env: Mapping[str, str] = self.host.env if step.network else {}
-        host_binds: tuple[Bind, ...] = self.host.binds if step.network else ()
+        host = self.relay.settings if self.relay and "apt" in step.caches else self.host
+        host_env: Mapping[str, str] = host.env if step.network else {}
+        host_binds: tuple[Bind, ...] = host.binds if step.network else ()
         return Command(
             argv=(*SHELL, step.run),
             cwd=step.cwd,
@@ -98,7 +114,10 @@ class BuildWorkshop:
         """Run a Step; the `source` Step places the private copy of the Repo."""
         if step.kind is StepKind.SOURCE:
             return await self._place_source(sandbox)
-        return await sandbox.run(self._command(sandbox, step), on_line=on_line, log=log)
+        done = await sandbox.run(self._command(sandbox, step), on_line=on_line, log=log)
+        if not done.ok and self._surroundings.relay is not None:
+            self._surroundings.relay.distrust(done.tail)
+        return done
 
     async def verify(self, sandbox: Sandbox, check: Check, *, on_line: LineSink, log: Path | None) -> Verdict:
         """Judge a leaf by its Check."""

@@ -15,7 +15,7 @@ SCHEMA_VERSION = 1
 
 @click.group(short_help="Look at and shrink the cache.")
 def cache() -> None:
-    """Look at and shrink the cache: checkpoints, bases, downloads, earlier builds."""
+    """Look at and shrink the cache: checkpoints, bases, downloads (of apt, pip and uv), earlier builds."""
 
 
 @cache.command("dir")

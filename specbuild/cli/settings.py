@@ -58,6 +58,7 @@ _RACE = (
         default=None,
         help="Fork repairs before the failure that they cure was observed.  [default: yes]",
     ),
+    click.option("--warm/--no-warm", default=None, help="Download ahead where a slot would be idle.  [default: yes]"),
     click.option(
         "--beside/--no-beside",
         default=None,

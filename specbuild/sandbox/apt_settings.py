@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from specbuild.sandbox.certificates import CA_FILE
 from specbuild.sandbox.settings_parts import SETTINGS_DIR, Host, HostSettings, join, place, secrets_in
+
+CONF = "apt.conf"
+"""The file that `APT_CONFIG` names."""
 
 _LINE = re.compile(r'(?P<key>\S+) "(?P<value>.*)";')
 
@@ -21,6 +25,8 @@ _PASSED_ON = re.compile(
 
 _HOST_ONLY = re.compile(r"Acquire::\w+::(Proxy-?Auto-?Detect|CaInfo|CaPath|SslCert|SslKey)", re.IGNORECASE)
 """These name programs and files of the host."""
+
+_PROXY = re.compile(r"Acquire::http::Proxy(?P<host>::.+)?", re.IGNORECASE)
 
 _AUTH_PASSWORD = re.compile(r"\bpassword\s+(\S+)")
 
@@ -63,12 +69,33 @@ def auth_text(host: Host) -> str:
     return "\n".join(text.strip() for text in texts if text and text.strip())
 
 
-def apt_settings(host: Host, *, own_certificates: bool) -> HostSettings:
+def through_relay(
+    options: tuple[tuple[str, str], ...], relay: str, environ: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """The options with the proxy at the address `relay` for http, which itself heeds the proxies that were there.
+
+    https goes on as before, though apt would take the proxy of http for it. Where it needs none, the relay is a tunnel.
+    """
+    rest = [(key, value) for key, value in options if not _PROXY.fullmatch(key)]
+    proxies = {
+        f"Acquire::https::Proxy{m['host'] or ''}": value for key, value in options if (m := _PROXY.fullmatch(key))
+    }
+    if "Acquire::https::Proxy" not in proxies:
+        given = environ.get("https_proxy") or environ.get("http_proxy")
+        proxies |= {"Acquire::https::Proxy": given} if given else {}
+    # What the host says of https itself comes later, and holds.
+    return (*proxies.items(), *rest, ("Acquire::http::Proxy", relay))
+
+
+def apt_settings(host: Host, *, own_certificates: bool, relay: str = "") -> HostSettings:
     """The host's options and credentials as files that `APT_CONFIG` leads to.
 
-    `own_certificates` says that `CA_FILE` is shown, which https mirrors are then checked against.
+    `own_certificates` says that `CA_FILE` is shown, which https mirrors are then checked against. `relay` is the
+    address of our own proxy, if apt is to use it.
     """
     options = acquire_settings(host)
+    if relay:
+        options = through_relay(options, relay, host.environ)
     kept = [(key, value) for key, value in options if not _HOST_ONLY.fullmatch(key)]
     dropped = [key for key, _ in options if _HOST_ONLY.fullmatch(key) and "cainfo" not in key.lower()]
     if own_certificates:
@@ -80,6 +107,6 @@ def apt_settings(host: Host, *, own_certificates: bool) -> HostSettings:
         kept.append(("Dir::Etc::netrc", f"{SETTINGS_DIR}/apt-auth.conf"))
     if not kept:
         return join(parts)
-    bind = place(host, "apt.conf", "".join(f'{key} "{value}";\n' for key, value in kept))
+    bind = place(host, CONF, "".join(f'{key} "{value}";\n' for key, value in kept))
     secrets = secrets_in(*(value for _, value in kept))
     return join([*parts, HostSettings({"APT_CONFIG": bind.target}, (bind,), secrets)])

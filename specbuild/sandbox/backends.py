@@ -114,3 +114,11 @@ def _mark(cache_dir: Path) -> Path:
 
 def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text()
+
+
+_ON_THE_HOSTS_NETWORK = frozenset({"overlay"})
+
+
+def shares_loopback(backend: Backend) -> bool:
+    """Whether Commands with network reach what listens on the loopback interface of this machine."""
+    return backend.name in _ON_THE_HOSTS_NETWORK

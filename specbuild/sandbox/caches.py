@@ -9,8 +9,8 @@ such a result could not be replayed from its base.
   lies in each branch's own layer. That also keeps the locks on a source tree (which has the same path in every
   sandbox) from being held across branches. Downloads and unpacked wheels stay on one filesystem, where uv renames.
 - `pip`: its HTTP responses only; wheels that it builds go to the tmpfs of the Command and end with it.
-- `apt`: not shared. apt holds a lock on its archive folder for the whole installation, and without that lock two
-  downloads of one file meet in `partial/`. The name is accepted, so that a backend may serve it in another way.
+- `apt`: no folder. apt holds a lock on its archive folder for the whole installation, and without that lock two
+  downloads of one file meet in `partial/`. Its downloads are shared by a proxy that the engine runs: `sandbox.relay`.
 
 uv and pip write to a temporary name and rename, so any number of sandboxes may use a cache at once. Root inside a
 sandbox is some other user outside: the folders are open to all within a parent that only their owner may enter.

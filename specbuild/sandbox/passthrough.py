@@ -50,18 +50,20 @@ def host_settings(
     environ: Mapping[str, str] | None = None,
     home: Path | None = None,
     root: Path = Path("/"),
+    relay: str = "",
 ) -> HostSettings:
     """Proxies, certificates and package sources of this host, for every Step that may use the network.
 
     `folder` receives the generated files, must outlive the sandboxes and belong to the caller alone (default: a folder
-    of the user's cache). The rest is given in tests only.
+    of the user's cache). `relay` is the address of the proxy that apt is to use (`specbuild.sandbox.relay`).
+    The rest is given in tests only.
     """
     environ = os.environ if environ is None else environ
     folder = folder or platformdirs.user_cache_path("specbuild") / "settings"
     remove_stale(folder)
     host = Host(environ, home or Path.home(), root, folder)
     trusted = certificates(host, pip_bundle(host))
-    apt = apt_settings(host, own_certificates=bool(trusted.binds))
+    apt = apt_settings(host, own_certificates=bool(trusted.binds), relay=relay)
     return join([proxies(host), trusted, indexes(host), registries(host), apt])
 
 

@@ -60,6 +60,11 @@ class Host:
             return None
 
 
+def this_host(folder: Path) -> Host:
+    """The machine that we run on, for the user that we run as; `folder` receives generated files."""
+    return Host(os.environ, Path.home(), Path("/"), folder)
+
+
 @dataclass(frozen=True, slots=True)
 class HostSettings:
     """What Steps are given of the host on purpose: for running only, never part of a recipe, a layer or an export."""

@@ -13,11 +13,12 @@ _TINY = 1e-6
 
 
 class Job:
-    """One busy thread: it gets at most one core."""
+    """What keeps so many cores busy, on average: it gets no more. One that mostly waits keeps less than one busy."""
 
-    def __init__(self, cpu: Cpu, weight: int) -> None:
+    def __init__(self, cpu: Cpu, weight: int, cores: float = 1.0) -> None:
         self._cpu = cpu
         self.weight = weight
+        self.cores = cores
         self.rate = 0.0
         """CPU seconds a second, at present."""
         self.had = 0.0
@@ -25,10 +26,11 @@ class Job:
         self._changed = anyio.Event()
 
     async def until(self, seconds: float) -> None:
-        """Wait until the job has had so many CPU seconds in all."""
+        """Wait until the job is as far as it would be after so many seconds if it had all its cores."""
+        wanted = seconds * self.cores
         self._cpu.settle()
-        while self.had < seconds - _TINY:
-            with anyio.move_on_after((seconds - self.had) / self.rate):
+        while self.had < wanted - _TINY * self.cores:
+            with anyio.move_on_after((wanted - self.had) / self.rate):
                 await self._changed.wait()
             self._cpu.settle()
 
@@ -46,7 +48,7 @@ class Job:
 
 
 class Cpu:
-    """So many cores, shared by the jobs that run: in proportion to their weights, none more than one core."""
+    """So many cores, shared by the jobs that run: in proportion to their weights, none more than it can use."""
 
     def __init__(self, cores: float = math.inf) -> None:
         self._cores = cores
@@ -54,10 +56,10 @@ class Cpu:
         self._settled = 0.0
 
     @contextmanager
-    def job(self, weight: int) -> Generator[Job]:
-        """A job that wants a core for the time of a `with`."""
+    def job(self, weight: int, cores: float = 1.0) -> Generator[Job]:
+        """A job that can use so many cores for the time of a `with`."""
         self.settle()
-        job = Job(self, weight)
+        job = Job(self, weight, cores)
         self._jobs[job] = None
         self._share()
         try:
@@ -81,9 +83,9 @@ class Cpu:
         self._settled = now
 
     def _share(self) -> None:
-        """Heaviest first, so that what is above one core falls to the others."""
+        """Those first that want least for their weight, so that what is more than they can use falls to the others."""
         cores, weights = self._cores, sum(job.weight for job in self._jobs)
-        for job in sorted(self._jobs, key=lambda job: -job.weight):
-            rate = min(1.0, cores * job.weight / weights)
+        for job in sorted(self._jobs, key=lambda job: job.cores / job.weight):
+            rate = min(job.cores, cores * job.weight / weights)
             cores, weights = cores - rate, weights - job.weight
             job.run_at(rate)

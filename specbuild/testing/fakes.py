@@ -44,7 +44,7 @@ class Behaviour:
     """What a scripted command does."""
 
     seconds: float = 0.0
-    """Of CPU time, which is how long it takes if it has a core to itself."""
+    """How long it takes if it has the CPU to itself."""
     exit_code: int = 0
     output: tuple[str, ...] = ()
     """Lines at its end."""
@@ -55,6 +55,8 @@ class Behaviour:
     """Never ends by itself."""
     breaks: str = ""
     """Raise SandboxError with this message instead of ending."""
+    cores: float = 1.0
+    """How many it keeps busy meanwhile, on average; more than 0."""
 
 
 Script = Callable[[str, Files], Behaviour]
@@ -95,7 +97,7 @@ class FakeSandbox:
         behaviour = self._backend.script(command.argv[-1], self.files)
         began, written, had = anyio.current_time(), 0, 0.0
         try:
-            with self._backend.running(command.argv[-1]), self._job() as job:
+            with self._backend.running(command.argv[-1]), self._job(behaviour.cores) as job:
                 try:
                     await _pass_time(behaviour, job, on_line)
                 finally:
@@ -148,8 +150,8 @@ class FakeSandbox:
         return self._backend.store(key, self._parent, self.files)
 
     @contextmanager
-    def _job(self) -> Generator[Job]:
-        with self._backend.cpu.job(self.weight) as job:
+    def _job(self, cores: float) -> Generator[Job]:
+        with self._backend.cpu.job(self.weight, cores) as job:
             self._jobs.append(job)
             try:
                 yield job

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+_GATE_SECONDS = 60.0
+"""Longer than any test keeps a gate closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +19,11 @@ class Answer:
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Beside the length of the body, which is left out where it is given as an empty value."""
     cut: int | None = None
     """Close the connection after so many bytes of the body; -1 before the first byte of the answer."""
+    gate: threading.Event | None = None
+    """What the second half of the body waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,16 @@ def serve(routes: Mapping[str, Answer | Sequence[Answer]]) -> Generator[Server]:
                 return
             self.send_response(answer.status)
             for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
-                self.send_header(name, value)
+                if value:
+                    self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(answer.body if answer.cut is None else answer.body[: answer.cut])
+            body = answer.body if answer.cut is None else answer.body[: answer.cut]
+            half = len(body) // 2 if answer.gate else 0
+            with suppress(ConnectionError):  # whoever asked may have gone
+                self.wfile.write(body[:half])
+                if answer.gate:
+                    answer.gate.wait(_GATE_SECONDS)
+                self.wfile.write(body[half:])
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
             pass

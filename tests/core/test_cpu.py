@@ -14,14 +14,14 @@ from specbuild.testing.cpu import Cpu
 from specbuild.testing.fakes import Behaviour, FakeBackend
 
 
-def ends(cores: float, *jobs: tuple[float, int]) -> list[float]:
-    """When each of some (CPU seconds, weight) jobs that begin together has ended."""
+def ends(cores: float, *jobs: tuple[float, int], wanted: tuple[float, ...] = ()) -> list[float]:
+    """When each of some (seconds, weight) jobs that begin together has ended; each wants a core, or those `wanted`."""
 
     async def main() -> list[float]:
         cpu, ended = Cpu(cores), [0.0] * len(jobs)
 
         async def work(number: int, seconds: float, weight: int) -> None:
-            with cpu.job(weight) as job:
+            with cpu.job(weight, wanted[number] if wanted else 1.0) as job:
                 await job.until(seconds)
             ended[number] = anyio.current_time()
 
@@ -53,6 +53,19 @@ def test_what_the_heaviest_cannot_use_falls_to_the_others() -> None:
 
 def test_who_is_left_alone_goes_on_at_full_speed() -> None:
     assert ends(1, (2, 100), (10, 100)) == [pytest.approx(4), pytest.approx(12)]
+
+
+def test_jobs_that_mostly_wait_share_a_core_without_delay() -> None:
+    assert ends(1, (10, 100), (10, 100), wanted=(0.5, 0.5)) == [pytest.approx(10), pytest.approx(10)]
+
+
+def test_a_job_that_wants_more_cores_than_there_are_takes_longer() -> None:
+    assert ends(2, (10, 100), wanted=(4.0,)) == [pytest.approx(20)]
+    assert ends(8, (10, 100), wanted=(4.0,)) == [pytest.approx(10)]
+
+
+def test_what_a_heavy_job_does_not_want_falls_to_a_greedy_one() -> None:
+    assert ends(2, (10, 10_000), (10, 1), wanted=(0.5, 3.0)) == [pytest.approx(10), pytest.approx(17.5)]
 
 
 def test_sandboxes_are_weighed_by_their_limits_and_again_while_they_run() -> None:

@@ -110,6 +110,10 @@ class DockerBackend:
             with anyio.move_on_after(_DISCARD_WITHIN, shield=True):
                 await sandbox.discard()
 
+    async def graft(self, onto: Checkpoint, side: Checkpoint, key: str) -> Checkpoint | None:
+        """The Checkpoint `key` if there is one; an engine's API cannot put the layer of one image on another."""
+        return await self.find(key)
+
     async def keys(self) -> list[str]:
         """All Checkpoints in the ledger."""
         return [state.key for state in await anyio.to_thread.run_sync(self.shop.ledger.states)]
