@@ -1,12 +1,17 @@
-"""What a fork costs, by the size of the state that is forked, beside `cp -a` of the same files.
+"""What a fork costs, by the size of the state that is forked, beside `cp -a` of the same files and container engines.
 
     python -m bench forks [--json FILE] [--states small,medium,large] [--repeat N] [--folder FOLDER]
+                          [--engine NAME=ADDRESS]...
 
 Prints a Markdown table of medians [least..most] in milliseconds. The states are made from generated data that does
 not compress, and measured in turns, so that whatever else the machine does meanwhile slows all of them alike. `fork`
 is entering the fork, `true` a Command that runs `true` from start to end, `freeze` a freeze after it, `discard`
 leaving a fork that was not frozen, `round` the first three and the discard together; `mount` is the part of `true`
-that mounts the layers; `cancel` the time from cancelling a Command of 20 processes until all of it is gone.
+that mounts the layers; `cancel` the time from cancelling a Command of 20 processes until all of it is gone; `disk`
+what a frozen fork that ran `true` takes, in KiB.
+
+With `--engine docker=unix:///var/run/docker.sock`, that engine forks the same states by commit, create and start
+(`bench.engines`), and how many times as long as `round` that takes is told.
 """
 
 from __future__ import annotations
@@ -29,7 +34,9 @@ from pathlib import Path
 
 import anyio
 
+from bench import engines
 from specbuild.sandbox.contract import Bind, Checkpoint, Command, RootfsTar
+from specbuild.sandbox.docker.endpoint import Endpoint
 from specbuild.sandbox.overlay import OverlayBackend
 from specbuild.sandbox.overlay.sandbox import OverlaySandbox
 from specbuild.testing.rootfs import tiny_rootfs
@@ -53,7 +60,7 @@ class State:
 
 
 STATES = {"small": State(1, 1_000), "medium": State(10_000, 300_000_000), "large": State(50_000, 1_500_000_000)}
-COLUMNS = ("mount", "fork", "true", "freeze", "discard", "round", "cancel", "cp -a")
+COLUMNS = ("mount", "fork", "true", "freeze", "discard", "round", "cancel", "disk", "cp -a")
 
 Times = dict[str, list[float]]
 """Milliseconds by column."""
@@ -112,7 +119,15 @@ async def _round(backend: OverlayBackend, state: Checkpoint, key: str, times: Ti
     async with backend.fork(child):
         clock.append(time.perf_counter())
     lap("discard")
+    layer = await backend.rootfs_chain(key)
+    times["disk"].append(float(_kib(layer[-1].parent)))
     times["round"].append(sum(times[column][-1] for column in ("fork", "true", "freeze", "discard")))
+
+
+def _kib(folder: Path) -> int:
+    """What a folder takes on the disk."""
+    done = subprocess.run(["du", "-sk", folder], capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[0])
 
 
 async def _cancel(backend: OverlayBackend, state: Checkpoint, times: Times) -> None:
@@ -142,7 +157,17 @@ def copy(folder: Path, repeat: int) -> list[float]:
     return times
 
 
-async def run(folder: Path, names: list[str], repeat: int, say: Callable[[str], None]) -> dict[str, Times]:
+@dataclass(frozen=True)
+class Results:
+    """What was measured: of overlay, and of each engine, by state."""
+
+    overlay: dict[str, Times]
+    engines: dict[str, dict[str, Times]]
+
+
+async def run(
+    folder: Path, names: list[str], repeat: int, say: Callable[[str], None], others: dict[str, Endpoint]
+) -> Results:
     """All columns for each of the named states."""
     rootfs = tiny_rootfs(folder / "rootfs.tar")
     async with OverlayBackend(folder / "store") as backend:
@@ -157,7 +182,27 @@ async def run(folder: Path, names: list[str], repeat: int, say: Callable[[str], 
         for name, times in results.items():
             say(f"cp -a of {name}")
             times["cp -a"] = await anyio.to_thread.run_sync(copy, folder / name, min(repeat, _COPIES))
-    return results
+    folders = {name: folder / name for name in names}
+    told = {name: await engines.measure(endpoint, rootfs, folders, repeat, say) for name, endpoint in others.items()}
+    return Results(results, told)
+
+
+def engine_table(results: Results) -> str:
+    """As Markdown: what engines take for the same, and how many times as long as overlay.
+
+    `fork + freeze` is the snapshot alone; `round`, which runs `true` too, is what an engine's fork is like.
+    """
+    columns = engines.COLUMNS
+    lines = ["| engine, state | " + " | ".join(columns) + " | fork ÷ overlay's round | ÷ its fork + freeze |"]
+    lines.append("|---|" + "---|" * (len(columns) + 2))
+    for engine, states in results.engines.items():
+        for name, times in states.items():
+            ours = {column: statistics.median(results.overlay[name][column]) for column in COLUMNS}
+            took = statistics.median(times["fork"])
+            cells = [f"{statistics.median(times[c]):.1f} [{min(times[c]):.1f}..{max(times[c]):.1f}]" for c in columns]
+            cells += [f"{took / ours['round']:.0f}", f"{took / (ours['fork'] + ours['freeze']):.0f}"]
+            lines.append(f"| {engine}, {name} (n={len(times['fork'])}) | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def table(results: dict[str, Times]) -> str:
@@ -176,14 +221,16 @@ def table(results: dict[str, Times]) -> str:
     return "\n".join(lines)
 
 
-def report(results: dict[str, Times], repeat: int) -> dict[str, object]:
+def report(measured: Results, repeat: int) -> dict[str, object]:
     """Everything that was measured, and on what."""
+    results = measured.overlay
     return {
         "schema_version": 1,
         "machine": {"kernel": platform.release(), "cpus": os.cpu_count(), "load": os.getloadavg()},
         "repeat": repeat,
         "states": {name: asdict(STATES[name]) for name in results},
         "milliseconds": results,
+        "engines": measured.engines,
         "medians": {name: {c: statistics.median(times[c]) for c in COLUMNS} for name, times in results.items()},
     }
 
@@ -199,14 +246,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--states", default="small,medium,large", help="which, in this order (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=20, help="rounds for each state (default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="on the filesystem to measure; needs 6 GB (default: /var/tmp)")
+    parser.add_argument(
+        "--engine", action="append", default=[], metavar="NAME=ADDRESS", help="a container engine to compare with"
+    )
     options = parser.parse_args(arguments)
+    others = {name: Endpoint(address) for name, _, address in (text.partition("=") for text in options.engine)}
     names = options.states.split(",")
     if unknown := set(names) - set(STATES):
         parser.error(f"unknown states: {', '.join(sorted(unknown))}; there are {', '.join(STATES)}")
     parent: Path = options.folder or Path("/var/tmp")
     with tempfile.TemporaryDirectory(prefix="specbuild-bench-", dir=parent) as folder:
-        results = anyio.run(run, Path(folder), names, options.repeat, _say)
-    print(table(results))
+        results = anyio.run(run, Path(folder), names, options.repeat, _say, others)
+    print(table(results.overlay))
+    if others:
+        print()
+        print(engine_table(results))
     if options.json:
         options.json.write_text(json.dumps(report(results, options.repeat), indent=2))
     return 0

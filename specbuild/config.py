@@ -83,6 +83,7 @@ class Settings(BaseSettings):
     debian_mirror: str | None = None
     """Address of a Debian archive to make bases from, instead of the host's own mirrors."""
     backend: str = "auto"
+    """What makes the sandboxes: `overlay`, `docker` (any Docker-compatible engine), or `auto`, the first that works."""
     jobs: Annotated[int, Field(ge=1)] | None = None
     """Steps that run at once; default: one more than the usable cores."""
     sequential: bool = False

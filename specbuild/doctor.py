@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
@@ -17,8 +18,9 @@ from specbuild.bases.masks import Machine
 from specbuild.bases.programs import find_program
 from specbuild.config import Settings
 from specbuild.errors import SpecBuildError, StoreError
-from specbuild.sandbox.backends import open_backend
+from specbuild.sandbox.backends import named_backend, open_backend
 from specbuild.sandbox.contract import Finding
+from specbuild.sandbox.docker.endpoint import find_endpoint
 from specbuild.sandbox.passthrough import host_settings
 from specbuild.storage import on_disk
 
@@ -53,13 +55,33 @@ def _tools(settings: Settings) -> list[Finding]:
 
 
 async def _sandboxes(settings: Settings) -> list[Finding]:
-    """The backend's own probe: kernel, namespaces, ids, and a fork that is run, frozen and discarded."""
+    """The backend's own probe: kernel, namespaces, ids, and a fork that is run, frozen and discarded.
+
+    With `auto`, those of overlay; if they fail, those of the container engine that takes its place, and why.
+    """
     try:
-        backend = open_backend(settings)
-        async with backend:
-            probe = await backend.probe()
+        if settings.backend != "auto":
+            return await _probed(settings.backend, settings)
+        overlay = await _probed("overlay", settings)
+        if all(finding.ok for finding in overlay):
+            return overlay
+        bad = next(finding for finding in overlay if not finding.ok)
+        engine = await _probed("docker", settings)
+        if not all(finding.ok for finding in engine):
+            return [*overlay, *engine]
+        told = [replace(finding, ok=True) for finding in overlay]
+        return [
+            *told,
+            Finding("sandbox", True, f"a container engine takes the place of overlay: {bad.detail}"),
+            *engine,
+        ]
     except SpecBuildError as error:
         return [Finding("sandbox", False, error.message, error.hint)]
+
+
+async def _probed(name: str, settings: Settings) -> list[Finding]:
+    open_backend(settings)  # raises for an unknown name
+    probe = await named_backend(name, settings.cache_dir).probe()
     named = [Finding(f"{probe.backend}: {f.name}", f.ok, f.detail, f.hint) for f in probe.findings]
     return named or [Finding(probe.backend, probe.ok, "a sandbox was forked, run, frozen and discarded")]
 
@@ -155,9 +177,14 @@ def _network(settings: Settings) -> Iterator[Finding]:
 
 
 def _engines() -> Finding:
-    """Not needed; told because people ask."""
+    """Not needed where overlay works; whether one would serve, `--backend docker` shows."""
     there = [name for name in ("docker", "podman") if find_program(name)]
-    return Finding("container engines", True, f"{', '.join(there)} (not needed)" if there else "none (none is needed)")
+    names = ", ".join(there) or "no program of one"
+    try:
+        found = find_endpoint()
+    except SpecBuildError as error:
+        return Finding("container engines", True, f"{names}; none listens (none is needed)", error.hint)
+    return Finding("container engines", True, f"{names}; {found.address}, by {found.origin} (not needed)")
 
 
 def _printed(*command: str) -> str:

@@ -20,7 +20,14 @@
     ├── SandboxError                  exit 4   our machinery broke: never held against a repository
     │   ├── SandboxUnavailableError            this machine cannot fork sandboxes
     │   ├── BaseUnavailableError               a base cannot be had here
-    │   └── StoreError                         the store is damaged, locked or full
+    │   ├── StoreError                         the store is damaged, locked or full
+    │   └── EngineError                        a container engine refused or failed
+    │       ├── EngineNotRunningError          nobody answers at its address
+    │       ├── EngineAccessError              it does not let us in
+    │       ├── EngineTooOldError              it does not speak what we need
+    │       ├── EngineFullError                its disk is full
+    │       ├── EngineBusyError                it did not answer in time
+    │       └── PullLimitError                 a registry limits how much it may pull
     ├── BudgetSpentError              exit 5   the time or another budget ended first
     ├── DownloadError                 exit 1   a server's answer is final and cannot be used
     │   ├── RequestRefusedError                it said no (401, 403, 404, …)
@@ -137,6 +144,41 @@ class BaseUnavailableError(SandboxError):
 
 class StoreError(SandboxError):
     """The store is damaged, locked or full."""
+
+
+class EngineError(SandboxError):
+    """A container engine refused what was asked of it, or failed at it.
+
+    `status` is that of its HTTP answer; 0 when there was none.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", status: int = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class EngineNotRunningError(EngineError):
+    """Nobody answers at the engine's address."""
+
+
+class EngineAccessError(EngineError):
+    """The engine's socket may not be used by this user, or its certificates do not fit."""
+
+
+class EngineTooOldError(EngineError):
+    """The engine's API lacks what is needed."""
+
+
+class EngineFullError(EngineError):
+    """The disk on which the engine keeps its data is full."""
+
+
+class EngineBusyError(EngineError):
+    """The engine did not answer in time."""
+
+
+class PullLimitError(EngineError):
+    """A registry lets the engine pull no more for a while."""
 
 
 class BudgetSpentError(SpecBuildError):

@@ -179,10 +179,13 @@ class _Build:
         before = pressure.read(settings.cache_dir)
         found = await self._survey()
         save_repo(found.repo, self._place)
+        opening = open_backend(settings)
         async with (
-            open_backend(settings) as backend,
+            opening as backend,
             shared_downloads(Surroundings.of(settings), backend, clock.notify) as surroundings,
         ):
+            if opening.reason:
+                clock.notify(opening.reason)
             if self._lock is not None:
                 await provide_base(self._lock.base, settings, backend, clock.notify)
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)

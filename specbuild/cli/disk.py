@@ -5,17 +5,18 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio.to_thread
 
 from specbuild.config import Settings
-from specbuild.errors import StoreError
+from specbuild.errors import EngineError, StoreError
 from specbuild.library import Library
-from specbuild.sandbox.backends import open_backend
+from specbuild.sandbox.backends import Opening, open_backend
 
 _SHARED = ("bases", "caches", "settings", "testing")
-"""What builds have in common, beside `store`, which only the backend may touch."""
+"""What builds have in common, beside `store` and `docker`, which only their backends may touch."""
 _PLANS = "plan-????????"
 """Source trees that `plan` reads; left behind by those that were killed."""
 _ABANDONED_SECONDS = 7 * 24 * 3600
@@ -80,11 +81,20 @@ def _shared(folder: Path) -> list[Path]:
 
 async def _remove(settings: Settings, folders: list[Path], *, everything: bool) -> int:
     _refuse_mounts(folders)
-    async with open_backend(settings) as backend:
+    freed = await _prune(open_backend(settings), folders, everything=everything)
+    if settings.backend == "auto" and (settings.cache_dir / "docker").exists():  # of builds on an engine, by request
+        with suppress(EngineError):  # not there now: what it holds is removed when it is
+            on_engine = open_backend(settings.model_copy(update={"backend": "docker"}))
+            freed += await _prune(on_engine, folders, everything=everything)
+    return freed + await anyio.to_thread.run_sync(_delete, folders)
+
+
+async def _prune(opening: Opening, folders: list[Path], *, everything: bool) -> int:
+    """Have a backend give up the environments of those folders, and what nobody needs; bytes freed."""
+    async with opening as backend:
         for folder in folders:
             await backend.forget(folder.name)
-        freed = await backend.prune(everything=everything)
-    return freed + await anyio.to_thread.run_sync(_delete, folders)
+        return await backend.prune(everything=everything)
 
 
 def _delete(paths: list[Path]) -> int:

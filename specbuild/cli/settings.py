@@ -42,7 +42,7 @@ _ROUTES = (
 )
 
 _RACE = (
-    click.option("--backend", metavar="NAME", help="What makes the sandboxes.  [default: auto]"),
+    click.option("--backend", metavar="NAME", help="What makes the sandboxes: auto, overlay, docker.  [default: auto]"),
     click.option(
         "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Steps at once.  [default: usable cores + 1]"
     ),

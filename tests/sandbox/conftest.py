@@ -29,13 +29,18 @@ USER = "sbtest"
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The conformance suite and what talks to sockets run on both loops, the rest on asyncio's."""
-    loops: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
-    return loops | {"uvloop": uvloop.new_event_loop} if _on_both(item.nodeid) else loops
+    """The conformance suite and what talks to sockets run on both loops, the rest on asyncio's.
+
+    Engines, which are slow, take one each.
+    """
+    both = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    if "conformance_podman" in item.nodeid:
+        return {"uvloop": both["uvloop"]}
+    return both if _on_both(item.nodeid) else {"asyncio": both["asyncio"]}
 
 
 def _on_both(nodeid: str) -> bool:
-    return any(name in nodeid for name in ("conformance", "test_relay", "test_apt_downloads"))
+    return any(name in nodeid for name in ("conformance_overlay", "test_relay", "test_apt_downloads"))
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,8 @@ from specbuild.sandbox.overlay import binds, helper, isolation, wire, workers
 from specbuild.sandbox.overlay.client import Call, HelperClient, WorkError
 from specbuild.sandbox.overlay.output import Output
 from specbuild.sandbox.overlay.store import Layer, Realm, Store
-from specbuild.sandbox.overlay.watch import Disk, Watch
+from specbuild.sandbox.overlay.watch import Disk
+from specbuild.sandbox.watch import Watch
 
 FROZEN = "frozen already"
 BROKEN = "broken: a process of it could not be killed"

@@ -1,0 +1,150 @@
+"""Checkpoints as images: made by commit or import, flattened when their layers become too many, removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+
+from specbuild.errors import BaseUnavailableError, EngineError, StoreError
+from specbuild.sandbox.contract import Checkpoint, Limits
+from specbuild.sandbox.docker import archives, fidelity
+from specbuild.sandbox.docker.boxes import KEY, Boxes
+from specbuild.sandbox.docker.engine import LONG, dig
+from specbuild.sandbox.docker.ledger import Ledger, State, file_name
+
+MOST_LAYERS = 100
+"""Layers of an image that a fork may start from. Docker mounts 125 or so; the fork itself adds two."""
+
+
+class Images:
+    """The images of one session's ledger."""
+
+    def __init__(self, boxes: Boxes, ledger: Ledger) -> None:
+        self._boxes = boxes
+        self._ledger = ledger
+        self._checked: set[str] = set()
+        """Keys whose image was seen in this session: what is leased stays."""
+        self._making = anyio.Lock()
+
+    async def find(self, key: str) -> State | None:
+        """The state of that key, if its image is still in the engine."""
+        state = await anyio.to_thread.run_sync(self._ledger.find, key)
+        if state is None or key in self._checked:
+            return state
+        if await self._boxes.image(state.image) is None:
+            await anyio.to_thread.run_sync(self._ledger.drop, key)  # somebody else has removed it
+            return None
+        self._checked.add(key)
+        return state
+
+    async def require(self, key: str) -> State:
+        """As `find`. Raises StoreError where there is none."""
+        state = await self.find(key)
+        if state is None:
+            raise StoreError(f"checkpoint {key} is not in the store", hint="build it again")
+        return state
+
+    async def import_base(self, key: str, path: Path) -> Checkpoint:
+        """The archive of a root filesystem as a base. Raises BaseUnavailableError."""
+        async with self._making:
+            if (known := await self.find(key)) is not None:
+                return known.checkpoint
+            try:
+                async with archives.sending(archives.base_writer(path)) as archive:
+                    image = await self._import(archive, {KEY: file_name(key)})
+            except EngineError as error:
+                raise BaseUnavailableError(f"the engine does not take the base {path}: {error.message}") from error
+            inspected = await self._boxes.image(image) or {}
+            return (await self._add(State(key, None, 1, int(inspected.get("Size", 0)), image, 1))).checkpoint
+
+    async def _import(self, archive: object, labels: Mapping[str, str]) -> str:
+        """An image of one layer; its id."""
+        changes = [f"LABEL {name}={value}" for name, value in self._boxes.labels(**labels).items()]
+        params = {"fromSrc": "-", "changes": changes}
+        engine = self._boxes.engine
+        async with engine.request("POST", "images/create", params=params, data=archive, within=LONG) as response:  # type: ignore[arg-type]
+            told = [json.loads(line) for line in (await response.read()).splitlines() if line.strip()]
+        for message in told:
+            if "error" in message:
+                raise EngineError(f"the container engine refused an archive: {message['error']}")
+        image = str(told[-1]["status"]).strip() if told else ""
+        return image if image.startswith("sha256:") else f"sha256:{image}"
+
+    async def _add(self, state: State) -> State:
+        """Write a new state down; its images go when its key is taken already."""
+        known = await anyio.to_thread.run_sync(self._ledger.add, state)
+        self._checked.add(state.key)
+        if known.image == state.image:
+            await self._boxes.tag(state.image, file_name(state.key))
+        else:
+            await self._remove_images([*state.images])
+        return known
+
+    async def commit(
+        self, container: str, parent: State, key: str, between: tuple[str, ...], size: int, layers: int
+    ) -> Checkpoint:
+        """The files of a container that does not run as the Checkpoint `key`; not given up half-way."""
+        made: list[State] = []
+        with anyio.CancelScope(shield=True):  # bounded: each call has its deadline
+            image = await self._boxes.commit(container, {KEY: file_name(key)})
+            layers = await self.restore(container, image, layers + 1)
+            state = State(key, parent.key, parent.depth + 1, size, image, layers, between=between)
+            made.append(await self._add(state))
+        return made[0].checkpoint
+
+    async def restore(self, container: str, image: str, layers: int) -> int:
+        """Put back what the commit has lost; the number of layers of the image."""
+        inspected = await self._boxes.image(image) or {}
+        source = fidelity.folder_of(await self._boxes.inspect(container))
+        target = fidelity.folder_of(inspected)
+        if source is not None and target is not None:
+            await anyio.to_thread.run_sync(fidelity.restore, source, target)
+        return len(dig(inspected, "RootFS", "Layers") or ()) or layers
+
+    async def start_of(self, state: State) -> State:
+        """The state, with an image that another layer can be put on."""
+        if state.flat is not None or state.layers <= MOST_LAYERS:
+            return state
+        async with self._making:
+            known = await self.require(state.key)
+            if known.flat is not None:
+                return known
+            flat = await self._flatten(known)
+            now = await anyio.to_thread.run_sync(self._ledger.add_flat, known.key, flat)
+            if now is None or now.flat != flat:
+                await self._remove_images([flat])
+            return now or known
+
+    async def _flatten(self, state: State) -> str:
+        """An image of one layer with the files of `state`."""
+        container = f"specbuild-{self._ledger.new_name()}"
+        try:
+            await self._boxes.create(container, state.image, Limits(), {})
+            engine = self._boxes.engine
+            async with engine.request("GET", f"containers/{container}/export", within=LONG, urgent=True) as files:
+                flat = await self._import(files.content.iter_chunked(1 << 20), {KEY: file_name(state.key)})
+            await self._boxes.tag(flat, f"flat-{file_name(state.key)}")
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._boxes.remove(container)
+        return flat
+
+    async def remove(self, states: list[State]) -> int:
+        """Remove the images of states that are in the ledger no more; bytes of their layers."""
+        for state in states:
+            self._checked.discard(state.key)
+            await self._remove_images([*state.images])
+        return sum(state.size_bytes for state in states)
+
+    async def give_up(self, key: str) -> None:
+        """Remove a Checkpoint of this session that nobody else has a use for: a probe's."""
+        if (state := await self.find(key)) is not None:
+            await anyio.to_thread.run_sync(self._ledger.drop, key)
+            await self.remove([state])
+
+    async def _remove_images(self, images: list[str]) -> None:
+        for image in images:
+            await self._boxes.remove_image(image)
