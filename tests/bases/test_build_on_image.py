@@ -19,7 +19,7 @@ from specbuild.testing.leftovers import leftovers
 from specbuild.testing.registry import TestRegistry, registry
 from specbuild.testing.rootfs import debian_rootfs
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.root, pytest.mark.network, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.sandbox, pytest.mark.root, pytest.mark.network, pytest.mark.slow]
 
 PYPROJECT = """\
 [build-system]

@@ -30,6 +30,8 @@ from specbuild.testing.registry import TestRegistry, registry
 from specbuild.testing.rootfs import tiny_rootfs
 from specbuild.testing.trial import seen
 
+pytestmark = pytest.mark.engine
+
 SOON = Retry(attempts=2, first=0.01, longest=0.05)
 HERE = Evidence(file="pyproject.toml", line=1)
 

@@ -17,7 +17,7 @@ from specbuild.testing.registry import registry
 from specbuild.testing.rootfs import tiny_rootfs
 from tests.export.test_engines import environment
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.root]
+pytestmark = [pytest.mark.engine, pytest.mark.sandbox, pytest.mark.root]
 
 
 async def test_an_image_is_pushed_as_it_is(tmp_path: Path) -> None:

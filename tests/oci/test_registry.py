@@ -32,6 +32,8 @@ from specbuild.testing.faulty_registry import Fault, Gate, Proxy, faulty
 from specbuild.testing.images import MadeImage, file, image, index, layer
 from specbuild.testing.registry import TestRegistry
 
+pytestmark = pytest.mark.engine
+
 SOON = Retry(attempts=3, first=0.01, longest=0.05)
 DATA = secrets.token_bytes(3 << 20)
 

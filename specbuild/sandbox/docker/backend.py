@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from specbuild.errors import BaseUnavailableError, StoreError
-from specbuild.sandbox.contract import BaseSource, Checkpoint, HostRoot, Limits, Probe, RootfsTar, Sandbox
+from specbuild.sandbox.contract import BaseSource, Checkpoint, HostRoot, ImageLayers, Limits, Probe, RootfsTar, Sandbox
 from specbuild.sandbox.docker.boxes import Boxes
 from specbuild.sandbox.docker.endpoint import Endpoint, find_endpoint
 from specbuild.sandbox.docker.engine import About, Engine
@@ -93,6 +93,11 @@ class DockerBackend:
                 raise BaseUnavailableError(
                     "the running system cannot be a base in a container engine, which has its own files",
                     hint="use a portable base, such as debian:bookworm, or the overlay backend",
+                )
+            case ImageLayers():
+                raise BaseUnavailableError(
+                    "images cannot be bases in a container engine yet: their layers are put into overlay's store",
+                    hint="use a base such as debian:bookworm, or the overlay backend",
                 )
 
     def fork(self, parent: Checkpoint, *, limits: Limits | None = None) -> AbstractAsyncContextManager[Sandbox]:
