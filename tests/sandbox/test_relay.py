@@ -7,6 +7,7 @@ import hashlib
 import os
 import signal
 import sys
+import shutil
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -90,6 +91,14 @@ async def test_what_was_kept_serves_later_relays_on_the_same_folder(tmp_path: Pa
             async with open_relay(tmp_path) as relay, asking(relay, server) as client:
                 assert (await client.get(DEB)).body == BODY
         assert server.asked(DEB) == 1
+
+
+async def test_where_nothing_can_be_kept_downloads_are_passed_on(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    async with relayed(folder, {DEB: Answer(BODY)}) as (relay, _, client):
+        shutil.rmtree(folder)
+        assert (await client.get(DEB)).body == BODY
+        assert relay.counts.kept == 0
 
 
 async def test_all_who_ask_at_once_get_one_download_as_it_comes(tmp_path: Path) -> None:

@@ -120,11 +120,12 @@ class Flight:
             await self._take_refusal(answer)
         elif length is None or length > MOST_FILE:
             self.alone = True
+        elif (body := await _begun(folder, self.wanted.url, answer.headers)) is None:
+            self.alone = True
         else:
-            self._body = await folder.begin(self.wanted.url, answer.headers)
-            self.head = head
+            self._body, self.head = body, head
             self._tell()
-            await self._take_file(answer, folder, self._body, length)
+            await self._take_file(answer, folder, body, length)
             return
         self.head = head
 
@@ -224,6 +225,14 @@ class Flights:
     def _forget(self, key: tuple[str, bool], flight: Flight) -> None:
         if self._open.get(key) is flight:
             del self._open[key]
+
+
+async def _begun(folder: Folder, url: str, headers: Headers) -> Body | None:
+    """A file to keep an answer in; None where our disk has none for it: then the answer is passed on all the same."""
+    try:
+        return await folder.begin(url, headers)
+    except OSError:
+        return None
 
 
 def without(headers: Iterable[tuple[str, str]], names: frozenset[str]) -> Headers:
