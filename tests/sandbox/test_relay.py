@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
 import signal
 import sys
-import shutil
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

@@ -118,9 +118,7 @@ class Flight:
         length = _length(answer.headers)
         if answer.status != 200:
             await self._take_refusal(answer)
-        elif length is None or length > MOST_FILE:
-            self.alone = True
-        elif (body := await _begun(folder, self.wanted.url, answer.headers)) is None:
+        elif (body := await _begun(folder, self.wanted.url, answer.headers, length)) is None or length is None:
             self.alone = True
         else:
             self._body, self.head = body, head
@@ -227,8 +225,12 @@ class Flights:
             del self._open[key]
 
 
-async def _begun(folder: Folder, url: str, headers: Headers) -> Body | None:
-    """A file to keep an answer in; None where our disk has none for it: then the answer is passed on all the same."""
+async def _begun(folder: Folder, url: str, headers: Headers, length: int | None) -> Body | None:
+    """A file to keep an answer of `length` bytes in; None for what is too large, or not announced, and where our disk
+    has none for it: then the answer is passed on all the same.
+    """
+    if length is None or length > MOST_FILE:
+        return None
     try:
         return await folder.begin(url, headers)
     except OSError:
