@@ -32,7 +32,8 @@ def summarise(environment: Environment, terminal: Terminal) -> Iterator[str]:
         yield f"  verified  {verdict.level}: {counts(verdict)}"
     yield f"  replay    {_replay(environment)}"
     yield f"  time      {_time(environment)}"
-    yield f"  spent     {_spent(environment.waste)}"
+    if environment.waste.winner_seconds:
+        yield f"  spent     {_spent(environment.waste)}"
     if environment.predictions.told:
         yield f"  foreseen  {_foreseen(environment.predictions)}"
     yield from _files(environment)

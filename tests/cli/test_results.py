@@ -7,7 +7,7 @@ import io
 from specbuild.cli.result import explain_failure, summarise
 from specbuild.cli.terminal import Terminal
 from specbuild.cli.words import counts
-from specbuild.environment import Artifacts, CandidateReport, Environment, RepoInfo, Seconds
+from specbuild.environment import Artifacts, CandidateReport, Environment, Predictions, RepoInfo, Seconds, Waste
 from specbuild.recipe import BaseRef, Level
 from specbuild.verify.verdict import Verdict
 
@@ -81,6 +81,14 @@ def test_a_committed_environment_says_how_why_and_what_next() -> None:
   files     out: Dockerfile, setup.sh, environment.json, journal.jsonl
   next      specbuild run out -- COMMAND, or specbuild shell out"""
     )
+
+
+def test_what_was_spent_and_foreseen_is_told() -> None:
+    cost = Waste(winner_seconds=30, winner_cpu_seconds=24, winner_bytes=3 << 20, loser_cpu_seconds=6.5)
+    told = Predictions(told=4, hit=2, missed=1, open=1, lead_seconds=9.5)
+    text = "\n".join(summarise(committed(waste=cost, predictions=told), terminal()))
+    assert "  spent     24.0s of CPU and 3.0 MiB for the winner, 6.5s and 0 B beside it\n" in text
+    assert "  foreseen  4 failures told ahead: 2 came, 1 did not, 1 prevented or cut short; 9.5s of lead\n" in text
 
 
 def test_a_replay_that_differs_is_not_passed_over() -> None:
