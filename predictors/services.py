@@ -423,6 +423,23 @@ SIGNATURES = (
         ),
     ),
     signature(
+        (" not alive", " not running", " not reachable"),
+        RAISED + r"(?:[\w -]{1,40} )?(?P<host>[\w.-]{1,80}):(?P<port>\d{2,5}) (?:is )?not (?:alive|running|reachable)\b",
+        _at,
+        (
+            "thing.tests.NotAliveError: test memcached 127.0.0.1:11211 not alive",
+            ServiceNeeded(service="memcached", address="127.0.0.1:11211"),
+        ),
+        (
+            "RuntimeError: redis server at localhost:6379 is not running",
+            ServiceNeeded(service="redis", address="localhost:6379"),
+        ),
+        near=(
+            "specs.Process: worker 11211 not alive any more",
+            "AssertionError: task queue is not running",
+        ),
+    ),
+    signature(
         "rror: connect ECONN",
         r"(?:Error: )?connect ECONNREFUSED (?P<host>[\w.:-]{1,60}):(?P<port>\d{2,5})",
         _at,
