@@ -424,7 +424,8 @@ SIGNATURES = (
     ),
     signature(
         (" not alive", " not running", " not reachable"),
-        RAISED + r"(?:[\w -]{1,40} )?(?P<host>[\w.-]{1,80}):(?P<port>\d{2,5}) (?:is )?not (?:alive|running|reachable)\b",
+        RAISED + r"(?:[\w -]{1,40} )?(?P<host>[\w.-]{1,80}):(?P<port>\d{2,5}) (?:is )?"
+        r"not (?:alive|running|reachable)\b",
         _at,
         (
             "thing.tests.NotAliveError: test memcached 127.0.0.1:11211 not alive",
