@@ -88,7 +88,7 @@ def rank(tree: Tree, edges: Iterable[Edge]) -> list[Rank]:
 def cpu_weights(tree: Tree) -> dict[str, int]:
     """The CPU weight (1 to 10,000) of each running edge: first the steady Recipe and its repairs, then by rank.
 
-    Once the steady Recipe is likelier to fail than not, the best of its repairs gets the CPU before it, but no other.
+    Where the best of its repairs is worth more than the steady Recipe itself, it gets the CPU before it, but no other.
     """
     keys = [one.key for one in rank(tree, tree.running())]
     if tree.steady is not None:
