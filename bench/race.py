@@ -45,10 +45,9 @@ from specbuild.breadth import Breadth
 from specbuild.config import Reuse, Settings, load_settings
 from specbuild.environment import Environment
 from specbuild.errors import SpecBuildError
-from specbuild.field import SALT
 from specbuild.opened import OpenEnvironment
 from specbuild.rebuild import rebuild
-from specbuild.recipe import Recipe
+from specbuild.recipe import Recipe, salted
 from specbuild.sandbox.backends import open_backend
 from specbuild.workshop import Surroundings
 
@@ -175,10 +174,7 @@ def run_of(environment: Environment, limit: float) -> Run:
 
 
 def _plain(recipe: Recipe) -> str:
-    steps = tuple(
-        step.model_copy(update={"env": tuple(pair for pair in step.env if pair[0] != SALT)}) for step in recipe.steps
-    )
-    return recipe.model_copy(update={"steps": steps}).digest[:16]
+    return salted(recipe, "").digest[:16]
 
 
 def _kinds(environment: Environment) -> dict[str, Sequence[float]]:

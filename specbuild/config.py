@@ -102,6 +102,10 @@ class Settings(BaseSettings):
     reuse: Reuse = Reuse.BUILDS
     """Which checkpoints of Steps that have run before are taken: those of earlier `builds` too, of this `build` alone,
     or `none`, so that every recipe starts from its base."""
+    refresh: bool = False
+    """Take no checkpoint that was made before now, and begin with new ones for later builds."""
+    max_age: Annotated[float, Field(gt=0)] = 7 * 86400.0
+    """Seconds for which checkpoints are shared between builds: what they hold comes from indexes, which go on."""
     learn: bool = True
     """Whether outcomes of earlier builds are used, and those of this one kept."""
     strategies: Names = ()

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from specbuild.failures import Failure
 from specbuild.model import Frozen
+from specbuild.recipe import StepKind
 from specbuild.verify.verdict import Verdict
 
 SCHEMA_VERSION = 1
@@ -61,6 +62,10 @@ class RepairMade(Frozen):
     """That it cures the failure, as it was believed."""
     foreseen: bool = False
     """Whether it was made before the failure was observed."""
+    at: StepKind | None = None
+    """Kind of the Step that fails without it; `test` for the Check."""
+    packages: bool = False
+    """Whether it installs system packages and does nothing else."""
 
 
 class Planned(Frozen):

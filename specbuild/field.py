@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 
 from specbuild.events import CandidateProposed, Planned, RepairMade, Reporter
 from specbuild.execution import kind, title
-from specbuild.recipe import Recipe
+from specbuild.recipe import Recipe, salted
 from specbuild.sides import sides
 from specbuild.strategies.contract import Candidate
 from specbuild.tree import Entry, Work, check_key
-
-SALT = "SPECBUILD_SALT"
-"""Variable that keeps apart what would else share its checkpoints."""
 
 
 def _nothing(candidate: str) -> str:
@@ -76,7 +73,7 @@ class Field:
         self, of: str, candidate: Candidate, repairs: tuple[RepairMade, ...], against: str | None
     ) -> Entry | None:
         """The same for a repaired candidate (`c3.1`); None if its Recipe is in the race already."""
-        plain = _salted(candidate.recipe, "").digest
+        plain = salted(candidate.recipe, "").digest
         if plain in self._digests:
             return None
         self._digests.add(plain)
@@ -85,7 +82,7 @@ class Field:
         return self._enter(Runner(f"{of}.{number}", candidate, made, of), against)
 
     def _enter(self, runner: Runner, against: str | None) -> Entry:
-        recipe = _salted(runner.candidate.recipe, self._salt(runner.id))
+        recipe = salted(runner.candidate.recipe, self._salt(runner.id))
         runner = replace(runner, candidate=runner.candidate.model_copy(update={"recipe": recipe}))
         candidate, order = runner.candidate, len(self.runners)
         self.runners[runner.id] = runner
@@ -100,16 +97,6 @@ class Field:
             order=order,
             against=against,
         )
-
-
-def _salted(recipe: Recipe, salt: str) -> Recipe:
-    """The Recipe with a variable in its first Step that names its salt, and so every checkpoint after the base."""
-    if not recipe.steps:
-        return recipe
-    first, *rest = recipe.steps
-    env = tuple((name, value) for name, value in first.env if name != SALT)
-    first = first.model_copy(update={"env": (*env, *(((SALT, salt),) if salt else ()))})
-    return recipe.model_copy(update={"steps": (first, *rest)})
 
 
 def _proposed(at: float, runner: Runner, new: tuple[RepairMade, ...]) -> CandidateProposed:
@@ -131,7 +118,7 @@ def _proposed(at: float, runner: Runner, new: tuple[RepairMade, ...]) -> Candida
 
 def _path(recipe: Recipe) -> Iterator[Planned]:
     """All work of a Recipe, with the nodes of its salt and the digests without."""
-    plain = _salted(recipe, "")
+    plain = salted(recipe, "")
     works: tuple[Work, ...] = (recipe.base, *plain.steps, recipe.check)
     beside = sides(recipe)
     for node, work in zip((*recipe.checkpoints, check_key(recipe)), works, strict=True):

@@ -30,14 +30,16 @@ from specbuild.events import (
 )
 from specbuild.export.write import write_artifacts
 from specbuild.field import Field
+from specbuild.generation import current
 from specbuild.journal import Journal
 from specbuild.learned import Learned
 from specbuild.library import Library, Place
 from specbuild.locked import check_result, provide_base, survey_locked
 from specbuild.lockfile import Lock, read_lock_file
 from specbuild.mending import Mender
-from specbuild.opened import OpenEnvironment, open_environment, save_repo
+from specbuild.opened import OpenEnvironment, load_repo, open_environment, save_repo
 from specbuild.outage import refuse_outage
+from specbuild.revisions import record
 from specbuild.sandbox.backends import open_backend
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
@@ -134,6 +136,7 @@ class _Build:
         self._lock = lock
         self._settings = settings
         self._place = place
+        self._generation = ""
         self._memory = Memory()
         self._reporter = Fan(reporter, self._memory)
         self._clock = Clock(self._reporter)
@@ -162,6 +165,8 @@ class _Build:
         self._end(environment.outcome, environment.message)
         library = Library(self._settings.cache_dir)
         library.save(environment)
+        if environment.outcome == "committed":
+            record(self._place, environment, load_repo(environment, self._place))
         folder = output or self._place.folder
         written = write_artifacts(environment, folder, journal=self._place.journal, logs=self._place.logs)
         library.save(written)
@@ -177,6 +182,7 @@ class _Build:
     async def _set_up(self) -> Environment:
         clock, settings = self._clock, self._settings
         before = pressure.read(settings.cache_dir)
+        self._generation = current(settings.cache_dir, max_age=settings.max_age, refresh=settings.refresh).salt
         found = await self._survey()
         save_repo(found.repo, self._place)
         opening = open_backend(settings)
@@ -241,7 +247,7 @@ class _Build:
         """What keeps a candidate's checkpoints from being those of others."""
         match self._settings.reuse:
             case Reuse.BUILDS:
-                return ""
+                return self._generation
             case Reuse.BUILD:
                 return self._place.id
             case Reuse.NONE:

@@ -114,6 +114,7 @@ class Learned:
             elsewhere=self._elsewhere(found),
             index=self._index,
             outcomes=self.outcomes,
+            earlier=found.earlier,
         )
 
     def _elsewhere(self, found: Survey) -> Elsewhere:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from specbuild.environment import Environment, Package, PackageChange, PackageDifferences, RepoInfo
 from specbuild.errors import LockError, UsageError
 from specbuild.model import Frozen, digest_of
-from specbuild.recipe import BaseRef, Check, Recipe, Step
+from specbuild.recipe import BaseRef, Check, Recipe, Step, salted
 from specbuild.repo.digest import LOCK_FILE
 from specbuild.repo.facts import Facts
 from specbuild.urls import without_credentials
@@ -91,6 +91,7 @@ def lock_of(environment: Environment) -> Lock:
             f"there is nothing to lock in environment {environment.id}: no candidate was verified",
             hint="see its report for how far each candidate came",
         )
+    recipe = salted(recipe, "")
     check = recipe.check
     return Lock(
         specbuild_version=environment.specbuild_version,

@@ -20,12 +20,13 @@ from specbuild.knowledge.query import NOTHING, Knowledge
 from specbuild.predictors import Reader, reader
 from specbuild.predictors.foresee import Foreseen, Outlook, Releases, foresee
 from specbuild.predictors.foresee.contract import NO_INDEX
-from specbuild.recipe import Check, Recipe, Step
+from specbuild.recipe import Check, Recipe, Step, StepKind
 from specbuild.repairs import Case, Repair, repairs_for
+from specbuild.repairs.edits import InsertSteps
 from specbuild.repo.facts import Facts
 from specbuild.sites import Site, node_at, place_alike, place_of, site_of, work_at
 from specbuild.strategies import odds
-from specbuild.strategies.contract import Candidate
+from specbuild.strategies.contract import Candidate, Earlier
 from specbuild.tree import Edge, Entry, Work
 from specbuild.trials import Trials
 
@@ -78,10 +79,12 @@ class Mender:
         elsewhere: Elsewhere,
         index: Releases = NO_INDEX,
         outcomes: Outcomes | None = None,
+        earlier: Sequence[Earlier] = (),
     ) -> None:
         """`now` gives the seconds since the build began; `index` is the user's package index.
 
-        `outcomes` keeps how repairs fare from one build to the next; without it nothing is learned.
+        `outcomes` keeps how repairs fare from one build to the next; without it nothing is learned. `earlier` are
+        environments of other revisions: what they needed is to be expected.
         """
         self._field = field
         self._facts = facts
@@ -91,6 +94,7 @@ class Mender:
         self._prepare = prepare
         self._elsewhere = elsewhere
         self._index = index
+        self._earlier = tuple(earlier)
         self._trials = Trials(reporter, now, outcomes)
         self._advice: dict[tuple[str, str], tuple[str, ...]] = {}
         """(candidate, failure) → what would cure it, in words."""
@@ -121,7 +125,7 @@ class Mender:
         """What the candidate will run into, and its repairs, before anything of it has run."""
         candidate = self._field.candidates[entry.id]
         await self._prepare(candidate.recipe.base.release or "")
-        outlook = Outlook(candidate, self._facts, self._knowledge, datetime.now(UTC), self._index)
+        outlook = Outlook(candidate, self._facts, self._knowledge, datetime.now(UTC), self._index, self._earlier)
         found = [(one, site_of(candidate.recipe, one)) for one in await foresee(outlook)]
         for one, site in found:
             self._reporter.emit(_foreseen(self._now(), entry, one, work_at(candidate.recipe, site.index)))
@@ -182,7 +186,10 @@ class Mender:
         """The entry of a repaired candidate, unless it is not worth one or is in the race already."""
         if candidate.prior < LEAST_PRIOR or len(self._field.runners) >= MOST_CANDIDATES:
             return ()
-        told = tuple(_told(site.failure, repair, foreseen=foreseen) for site, repair in cure.repairs)
+        recipe = runner.candidate.recipe
+        told = tuple(
+            _told(site.failure, repair, work_at(recipe, site.index), foreseen=foreseen) for site, repair in cure.repairs
+        )
         entry = self._field.enter_repaired(runner.id, candidate, told, against)
         if entry is None:
             return ()
@@ -280,7 +287,9 @@ def _foreseen(at: float, entry: Entry, one: Foreseen, work: Step | Check) -> Fai
     )
 
 
-def _told(failure: Failure, repair: Repair, *, foreseen: bool) -> RepairMade:
+def _told(failure: Failure, repair: Repair, work: Step | Check, *, foreseen: bool) -> RepairMade:
+    added = [step for edit in repair.edits if isinstance(edit, InsertSteps) for step in edit.steps]
+    packages = all(isinstance(edit, InsertSteps) for edit in repair.edits)
     return RepairMade(
         failure=failure,
         name=repair.name,
@@ -288,4 +297,6 @@ def _told(failure: Failure, repair: Repair, *, foreseen: bool) -> RepairMade:
         why=repair.why,
         probability=repair.probability,
         foreseen=foreseen,
+        at=work.kind if isinstance(work, Step) else StepKind.TEST,
+        packages=packages and all(step.kind is StepKind.SYSTEM for step in added),
     )

@@ -7,6 +7,7 @@ result, so two strategies that propose the same commands propose the same Recipe
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import cached_property
 
@@ -26,6 +27,9 @@ SHELL = ("/bin/sh", "-eu", "-c")
 UV = "/opt/uv/bin/uv"
 """Where Python strategies install uv."""
 
+
+SALT = "SPECBUILD_SALT"
+"""Variable that keeps apart what would else share its checkpoints."""
 
 PLANNED = "planned:"
 """With the name of a base, in place of the digest that it will have once it is made."""
@@ -183,3 +187,36 @@ def checkpoint_key(parent: str, step: Step) -> str:
 def source_step(tree_digest: str) -> Step:
     """The Step that places the source tree with this digest in `SOURCE_DIR`."""
     return Step(kind=StepKind.SOURCE, run=tree_digest, title="place the source tree", cwd="/", network=False)
+
+
+def salted(recipe: Recipe, salt: str) -> Recipe:
+    """The Recipe with a variable in its first Step that names its salt, and so every checkpoint after the base.
+
+    Without a salt it is what a Recipe says to others: the variable is of this machine's checkpoints alone.
+    """
+    if not recipe.steps:
+        return recipe
+    first, *rest = recipe.steps
+    env = tuple((name, value) for name, value in first.env if name != SALT)
+    first = first.model_copy(update={"env": (*env, *(((SALT, salt),) if salt else ()))})
+    return recipe.model_copy(update={"steps": (first, *rest)})
+
+
+def with_source(steps: Iterable[Step], source: Step) -> tuple[Step, ...]:
+    """The Steps with `source` as late as they allow: before the first one that works in the tree, or else at the end.
+
+    What comes before it has the same checkpoints for every revision of the Repo.
+    """
+    others = tuple(steps)
+    at = next((index for index, step in enumerate(others) if works_in_tree(step)), len(others))
+    return (*others[:at], source, *others[at:])
+
+
+def works_in_tree(step: Step) -> bool:
+    """Whether a Step can see the source tree: it starts in it, or names it."""
+    return f"{step.cwd}/".startswith(f"{SOURCE_DIR}/") or SOURCE_DIR in step.run
+
+
+def outside(step: Step) -> Step:
+    """The Step where there is no source tree to start in."""
+    return step.model_copy(update={"cwd": "/"}) if f"{step.cwd}/".startswith(f"{SOURCE_DIR}/") else step

@@ -11,17 +11,19 @@ from tempfile import TemporaryDirectory
 import anyio.to_thread
 
 from specbuild.bases.choose import Chosen, choose_bases, providers
-from specbuild.config import Settings, load_settings
+from specbuild.config import Reuse, Settings, load_settings
 from specbuild.environment import RepoInfo
+from specbuild.library import Library
 from specbuild.model import Frozen
 from specbuild.recipe import BaseRef
 from specbuild.repo.facts import Facts
 from specbuild.repo.fetch import fetch_repo
 from specbuild.repo.inspect import inspect
 from specbuild.repo.source import Repo
+from specbuild.revisions import earlier
 from specbuild.storage import on_disk
 from specbuild.strategies import left_out, propose
-from specbuild.strategies.contract import Candidate, Request
+from specbuild.strategies.contract import Candidate, Earlier, Request
 from specbuild.verify import checks_for
 
 Notify = Callable[[str], None]
@@ -52,6 +54,8 @@ class Survey:
     """Those on bases that are ready."""
     propose_on: Callable[[tuple[BaseRef, ...]], tuple[Candidate, ...]]
     """The candidates on other bases."""
+    earlier: tuple[Earlier, ...] = ()
+    """Environments of other revisions, nearest first."""
 
 
 async def plan(repo: str | Path, *, settings: Settings | None = None, **options: object) -> Plan:
@@ -101,8 +105,12 @@ async def survey(
         timeout=settings.step_timeout,
     )
 
+    before = await anyio.to_thread.run_sync(_earlier, settings, repo, facts)
+
     def propose_on(refs: tuple[BaseRef, ...], tell: Notify = notify) -> tuple[Candidate, ...]:
-        request = Request(facts=facts, bases=refs, checks=checks, source_digest=repo.digest, now=datetime.now(UTC))
+        request = Request(
+            facts=facts, bases=refs, checks=checks, source_digest=repo.digest, now=datetime.now(UTC), earlier=before
+        )
         for reason in left_out(request):
             tell(reason)
         return propose(request, only=settings.strategies, limit=settings.max_candidates)
@@ -112,9 +120,16 @@ async def survey(
     # A base takes a minute to make: not one that no strategy would use.
     made_for_nothing = all(base.python for base in planned.planned) and not propose_on(planned.planned, _tell_nobody)
     if make and made_for_nothing:
-        return Survey(repo, facts, Chosen(planned.ready), (), propose_on)
+        return Survey(repo, facts, Chosen(planned.ready), (), propose_on, before)
     bases = await choose_bases(settings.bases, facts, providers=known, notify=notify, make=make)
-    return Survey(repo, facts, bases, propose_on(bases.ready) if bases.ready else (), propose_on)
+    return Survey(repo, facts, bases, propose_on(bases.ready) if bases.ready else (), propose_on, before)
+
+
+def _earlier(settings: Settings, repo: Repo, facts: Facts) -> tuple[Earlier, ...]:
+    """What the build may go on from; nothing where it is to take no checkpoints of other builds."""
+    if settings.reuse is not Reuse.BUILDS or settings.refresh:
+        return ()
+    return earlier(Library(settings.cache_dir), repo, facts)
 
 
 def _tell_nobody(message: str) -> None:

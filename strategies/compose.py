@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from specbuild.recipe import UV, Check, Recipe, Step, StepKind, source_step
+from specbuild.recipe import UV, Check, Recipe, Step, StepKind, source_step, with_source
 from specbuild.repo.facts import Evidence
 from specbuild.strategies import odds, project, steps
 from specbuild.strategies.contract import Candidate, Request
@@ -21,11 +21,11 @@ class Route:
     odds: float
     reason: str
     inside: tuple[Step, ...]
-    """Steps after the source tree was placed."""
+    """What brings dependencies and the project. The source tree is placed before the first Step that works in it."""
     packages: tuple[str, ...] = ()
     """System packages beyond Python's."""
     before: tuple[Step, ...] = ()
-    """Further Steps before the source tree is placed."""
+    """Further Steps before those."""
     toolchain: bool = True
     """Whether uv is installed and makes the virtual environment."""
     requirements: int = 0
@@ -47,7 +47,7 @@ def _candidate(request: Request, route: Route, check: Check, factor: float) -> C
         before.append(steps.toolchain())
     if route.packages:
         before.append(steps.packages(route.packages))
-    path = (*before, *route.before, source_step(request.source_digest), *route.inside)
+    path = with_source((*before, *route.before, *route.inside), source_step(request.source_digest))
     reason = f"{route.reason}; {route.site.why}"
     if factor < 1 and check.reason:
         reason += f"; {check.reason}"

@@ -150,7 +150,7 @@ def _reason(era: Era, day: str) -> str:
 
 
 def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step, ...]:
-    facts = request.facts
+    facts, day = request.facts, era.runtime.date().isoformat()
     options = " ".join((_cut(era.tests, era, request), *_older_pytest(era)))
     lines = list[str]()
     if era.tests > era.runtime and needs.runtime.requirements:
@@ -161,7 +161,7 @@ def _inside(request: Request, needs: Needs, era: Era, mode: Mode) -> tuple[Step,
     in_place = project.editable(facts) and (era.editable or not project.uses_setuptools(facts))
     lines.append(install(needs.texts, options))
     return (
-        steps.uv("\n".join(lines), f"install the requirements as of {era.runtime.date().isoformat()}"),
+        steps.uv("\n".join(lines), f"install the requirements as of {day}", outside=needs.outside),
         *build(request, needs, options, in_place=in_place),
         *complete(needs.completed(mode), options=options),
     )

@@ -50,7 +50,7 @@ def newest_steps(request: Request, mode: Mode | None = None, needs: Needs | None
     """The Steps inside the tree that install what is declared, newest, and complete it for the tests."""
     chosen = needs or Needs.of(request)
     return (
-        steps.uv(install(chosen.texts), "install the newest requirements"),
+        steps.uv(install(chosen.texts), "install the newest requirements", outside=chosen.outside),
         *build(request, chosen, in_place=project.editable(request.facts)),
         *complete(chosen.completed(mode)),
     )
@@ -77,6 +77,6 @@ def _lowest_steps(request: Request, needs: Needs) -> tuple[Step, ...]:
     resolve = f"{UV} pip compile --quiet --resolution lowest-direct {NOTES}/runtime.in -o {NOTES}/limits.txt"
     run = "\n".join((listing("runtime", needs.runtime.requirements), resolve, install(needs.texts, limits)))
     return (
-        steps.uv(run, "install the lowest versions that are allowed"),
+        steps.uv(run, "install the lowest versions that are allowed", outside=needs.outside),
         *build(request, needs, limits, in_place=project.editable(request.facts)),
     )

@@ -83,6 +83,11 @@ class Needs:
         return texts + tuple(seed for seed in self.seeds if requirements.name_of(seed) not in named)
 
     @property
+    def outside(self) -> bool:
+        """Whether they can be installed without the source tree: none is a path in it."""
+        return not any(requirements.in_tree(text) for text in self.texts)
+
+    @property
     def modes(self) -> tuple[tuple[Mode, float], ...]:
         """How the tests' needs are completed, with the odds kept, likeliest first."""
         if not self.imports:

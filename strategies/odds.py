@@ -74,6 +74,16 @@ LOWEST = 0.15
 SECOND_CHECK = 0.4
 """Odds kept when the suite is run in the second likeliest way."""
 
+EARLIER = 0.5
+"""Part of the doubts that an environment of another revision takes from the way it went: most revisions change nothing
+that the environment is made of."""
+
+EARLIER_ALIKE = 0.8
+"""The same, where the manifests declare what they declared then."""
+
+EARLIER_SECONDS = 0.7
+"""What is left of the expected seconds for each Step that an earlier environment has done."""
+
 SYSTEM_SECONDS = 10.0
 TOOLCHAIN_SECONDS = 5.0
 PACKAGE_SECONDS = 1.5

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 
 from specbuild.errors import UsageError
 from specbuild.strategies.contract import Candidate, Request, Strategy
+from specbuild.strategies.forward import forward
 from specbuild.strategies.interpreters import sites
 
 ENTRY_POINTS = "specbuild.strategies"
@@ -53,7 +54,8 @@ def propose(request: Request, *, only: Sequence[str] = (), limit: int = 24) -> t
     _refuse_impossible(request)
     found = [candidate for name in names() for candidate in load(name).propose(request)]
     kept = [c for c in found if not only or c.strategy.startswith(tuple(only))]
-    return tuple(sorted(_merged(kept), key=_rank)[:limit])
+    ranked = sorted(_merged(kept), key=_rank)
+    return tuple(sorted(_merged((*ranked, *forward(request, ranked))), key=_rank)[:limit])
 
 
 def left_out(request: Request) -> tuple[str, ...]:

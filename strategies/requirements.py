@@ -67,6 +67,15 @@ def fetched(requirement: str) -> bool:
         return False
 
 
+def in_tree(requirement: str) -> bool:
+    """Whether the requirement is, or may be, a path in the source tree."""
+    try:
+        url = Requirement(requirement).url
+    except InvalidRequirement:
+        return True
+    return url is not None and ("://" not in url or url.startswith("file:"))
+
+
 def runtime(facts: Facts) -> Wanted:
     """What the project needs at run time."""
     declared = _of(facts, "")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from specbuild.recipe import UV, VENV_DIR, BaseRef, Step, StepKind
+from specbuild.recipe import SOURCE_DIR, UV, VENV_DIR, BaseRef, Step, StepKind
 
 UV_VERSION = "0.13.9"
 """The uv that does the resolving and installing; pinned, since it is part of what a Recipe promises."""
@@ -97,15 +97,19 @@ def uv(
     kind: StepKind = StepKind.DEPENDENCIES,
     env: Iterable[tuple[str, str]] = (),
     settings: bool = False,
+    outside: bool = False,
 ) -> Step:
     """A Step of uv commands inside the source tree, without uv's own `settings` of the project unless they are asked.
+
+    With `outside` it wants nothing of the tree, so that what it installs serves other revisions too.
 
     Builds of the tree itself must keep out of the shared cache: uv names them by path and modification time, and the
     path is the same in every sandbox. They say `--no-cache`.
     """
     caches = () if kind is StepKind.BUILD else ("uv",)
     alone = () if settings else _UV_ALONE
-    return Step(kind=kind, run=run, title=title, env=(*_UV_ENV, *alone, *env), caches=caches)
+    cwd = "/" if outside else SOURCE_DIR
+    return Step(kind=kind, run=run, title=title, cwd=cwd, env=(*_UV_ENV, *alone, *env), caches=caches)
 
 
 def end_of(moment: datetime) -> str:

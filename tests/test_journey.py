@@ -98,6 +98,23 @@ def test_a_real_project_is_committed_verified_and_rebuilt(built: OpenEnvironment
     assert names["python3"] == "debian"
 
 
+async def test_the_next_revision_goes_on_from_the_environment_of_the_one_before(
+    built: OpenEnvironment, settings: Settings, tmp_path: Path
+) -> None:
+    source = project(tmp_path / "small", GOOD)
+    changed = PYPROJECT.replace('["idna>=2.5"]', '["idna>=2.5", "toolz"]').replace('"1.0"', '"1.1"')
+    (source / "pyproject.toml").write_text(changed)
+    following = await specbuild.build(source, settings=settings, output=tmp_path / "out")
+    assert following.outcome == "committed"
+    assert following.reproducible is True
+    proposed = {candidate.strategy: candidate.id for candidate in following.candidates}
+    ahead = next(name for strategy, name in proposed.items() if strategy.endswith("+earlier"))
+    before = set(built.committed().checkpoints[:4])
+    reused = {row.node for row in following.timeline if row.outcome == "reused" and ahead in row.candidates}
+    assert reused == before
+    assert {"idna", "toolz"} <= {package.name for package in following.lock}
+
+
 def test_every_candidate_has_an_end_and_the_timeline_holds_each_node_once(built: OpenEnvironment) -> None:
     assert [candidate.end for candidate in built.candidates].count("committed") == 1
     assert all(candidate.why for candidate in built.candidates)

@@ -8,6 +8,9 @@ from __future__ import annotations
 LEAST = 0.08
 """What is less likely is not told."""
 
+AS_BEFORE = 0.85
+"""An environment of another revision had to be repaired of it. What was declared then may be declared otherwise now."""
+
 SOURCE_WITHOUT_COMPILER = 0.9
 """A distribution with compiled code is built, and there is no compiler. Some go on without it (`Extension(optional)`),
 as markupsafe and setproctitle do."""

@@ -16,7 +16,7 @@ from specbuild.model import Frozen
 from specbuild.recipe import StepKind
 from specbuild.repo.facts import Evidence, Facts
 from specbuild.repo.index_page import IndexFile
-from specbuild.strategies.contract import Candidate
+from specbuild.strategies.contract import Candidate, Earlier
 
 
 class Foreseen(Frozen):
@@ -73,6 +73,8 @@ class Outlook:
     now: datetime
     index: Releases = NO_INDEX
     """`specbuild.knowledge.wheels.PackageIndex`, for what distributions will be installed."""
+    earlier: tuple[Earlier, ...] = ()
+    """Environments of other revisions of the Repo."""
 
     @property
     def release(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import anyio.to_thread
 
-from specbuild.predictors.foresee import bounds, chances, companions, drifted, own_build, sources, surroundings
+from specbuild.predictors.foresee import bounds, chances, companions, drifted, history, own_build, sources, surroundings
 from specbuild.predictors.foresee.contract import Foreseen, Outlook
 from specbuild.predictors.foresee.view import View, look
 
@@ -17,6 +17,7 @@ RULES: dict[str, Callable[[View], Iterable[Foreseen]]] = {
     "companions": companions.foresee,
     "eras": drifted.foresee,
     "surroundings": surroundings.foresee,
+    "history": history.foresee,
 }
 """By kind of evidence; all are asked. They read package indexes, so they are called in a worker thread."""
 

@@ -69,6 +69,12 @@ _RACE = (
         type=click.Choice(["builds", "build", "none"]),
         help="Take checkpoints of earlier builds, of this one alone, or none.  [default: builds]",
     ),
+    click.option(
+        "--refresh", is_flag=True, default=None, help="Take no checkpoint from before; later builds share the new ones."
+    ),
+    click.option(
+        "--max-age", type=to_seconds, metavar="TIME", help="For how long builds share checkpoints.  [default: 7 days]"
+    ),
     click.option("--time-limit", type=to_seconds, metavar="TIME", help="For the whole build, as in 90s, 10m, 1h30m."),
     click.option("--replay/--no-replay", default=None, help="Build the winner again from its base.  [default: yes]"),
     click.option("--memory", "memory_bytes", type=to_bytes, metavar="SIZE", help="For each sandbox, as in 4G."),

@@ -7,7 +7,7 @@ import re
 import click
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SECONDS = {"h": 3600, "m": 60, "s": 1}
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def to_bytes(text: str) -> int:
@@ -20,14 +20,14 @@ def to_bytes(text: str) -> int:
 
 
 def to_seconds(text: str) -> float:
-    """Seconds of `90`, `90s`, `10m`, `1h30m`."""
+    """Seconds of `90`, `90s`, `10m`, `1h30m`, `7d`."""
     value = text.strip().lower()
     if re.fullmatch(r"\d+(\.\d+)?", value):
         seconds = float(value)
-    elif re.fullmatch(r"(\d+h)?(\d+m)?(\d+s)?", value):
-        seconds = float(sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([hms])", value)))
+    elif re.fullmatch(r"(\d+d)?(\d+h)?(\d+m)?(\d+s)?", value):
+        seconds = float(sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([dhms])", value)))
     else:
         seconds = 0.0
     if seconds <= 0:
-        raise click.BadParameter(f"{text!r} is no duration; write it as 90s, 10m or 1h30m")
+        raise click.BadParameter(f"{text!r} is no duration; write it as 90s, 10m, 1h30m or 7d")
     return seconds

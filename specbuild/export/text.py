@@ -6,13 +6,13 @@ import re
 
 from specbuild.environment import Environment
 from specbuild.errors import UsageError
-from specbuild.recipe import BaseRef, Check, Recipe, Step
+from specbuild.recipe import BaseRef, Check, Recipe, Step, salted
 
 _USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def committed(environment: Environment) -> tuple[BaseRef, Recipe, Check]:
-    """What an export is made of.
+    """What an export is made of; the Recipe without what keeps checkpoints apart on this machine.
 
     Raises UsageError for an Environment without a winner.
     """
@@ -21,7 +21,7 @@ def committed(environment: Environment) -> tuple[BaseRef, Recipe, Check]:
             f"the environment {environment.id} cannot be exported: no candidate was verified",
             hint="see its report for how far each candidate came",
         )
-    return environment.base, environment.recipe, environment.recipe.check
+    return environment.base, salted(environment.recipe, ""), environment.recipe.check
 
 
 def comment(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, assert_never
 from pydantic import Field
 
 from specbuild.model import Frozen
-from specbuild.recipe import Check, Recipe, Step, StepKind
+from specbuild.recipe import Check, Recipe, Step, StepKind, outside
 
 
 class InsertSteps(Frozen):
@@ -114,7 +114,13 @@ def _apply(edit: Edit, placed: Placed) -> Placed:
 def _insert(edit: InsertSteps, placed: Placed) -> Placed:
     at = _first(placed, edit.before)
     steps = placed.recipe.steps
-    return Placed(_with(placed.recipe, steps=(*steps[:at], *edit.steps, *steps[at:])), placed.index + len(edit.steps))
+    new = tuple(_fitting(step, placed.recipe, at) for step in edit.steps)
+    return Placed(_with(placed.recipe, steps=(*steps[:at], *new, *steps[at:])), placed.index + len(new))
+
+
+def _fitting(step: Step, recipe: Recipe, at: int) -> Step:
+    """The Step for a place in the Recipe: before the source tree is there, nothing can start in it."""
+    return outside(step) if any(later.kind is StepKind.SOURCE for later in recipe.steps[at:]) else step
 
 
 def _set(edit: SetVariables, placed: Placed) -> Recipe:
@@ -131,7 +137,7 @@ def _replace(edit: ReplaceWork, placed: Placed) -> Recipe:
         return _with(recipe, check=_check_in(edit.check, recipe.check)) if edit.check else recipe
     if edit.step is None:
         return recipe
-    step = _in(edit.step, steps[placed.index].env)
+    step = _in(_fitting(edit.step, recipe, placed.index), steps[placed.index].env)
     return _with(recipe, steps=(*steps[: placed.index], step, *steps[placed.index + 1 :]))
 
 

@@ -45,7 +45,7 @@ _LIMITS = re.compile(r"\s(?:-c|--constraints?)[= ]\S+")
 def step(case: Case, run: str, title: str, *, env: Iterable[tuple[str, str]] = ()) -> Step:
     """A Step of uv commands that heeds the notes which the failing one heeds."""
     kept = [(name, value) for name, value in case.step.env if name in _INHERITED]
-    return steps.uv(run, title, env=(*kept, *env))
+    return steps.uv(run, title, env=(*kept, *env), outside=case.step.cwd == "/")
 
 
 def command(case: Case, requirements: Iterable[str], *options: str, newest: Iterable[str] = ()) -> str:

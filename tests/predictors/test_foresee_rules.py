@@ -34,6 +34,7 @@ from specbuild.repo.facts import CiJob, Dependency, Evidence, Extension, Facts, 
 from specbuild.repo.index_page import IndexFile
 from specbuild.strategies import steps
 from specbuild.strategies.compose import Route, candidates
+from specbuild.strategies.contract import Earlier, Needed
 from specbuild.strategies.interpreters import Site
 from specbuild.testing.debian_packages import CONTENTS, CONTENTS_ALL, SOURCES
 from specbuild.testing.proposals import BOOKWORM, NOW, TRIXIE, check, fact, needs, request, revision, uses
@@ -105,6 +106,7 @@ class Setting:
         services: tuple[tuple[str, str], ...] = (),
         index: Releases | None = None,
         project: bool = True,
+        earlier: tuple[Earlier, ...] = (),
     ) -> tuple[Foreseen, ...]:
         inside = [steps.uv(f"{UV} pip install {install}", "install the requirements")]
         if project:
@@ -114,7 +116,7 @@ class Setting:
         verify = check(runner).model_copy(update={"services": services})
         (candidate,) = candidates(request(facts, base, checks=(verify,)), route)
         asked = index or FakeReleases(files)
-        return await foresee(Outlook(candidate, facts, self.known, NOW, asked))
+        return await foresee(Outlook(candidate, facts, self.known, NOW, asked, earlier))
 
 
 @pytest.fixture(name="setting")
@@ -487,3 +489,38 @@ async def test_the_likeliest_comes_first(setting: Setting) -> None:
     chances = [one.probability for one in told]
     assert chances == sorted(chances, reverse=True)
     assert len(chances) == 3
+
+
+# Environments of other revisions
+
+
+def environment(need: Needed, *packages: str, base: BaseRef = BOOKWORM) -> Earlier:
+    """One that was repaired of something; with packages that came after its source tree."""
+    inside = (steps.uv("build", "build it", kind=StepKind.BUILD), *([steps.packages(packages)] if packages else []))
+    route = Route("declared", Site(base, "", 1.0, ""), 0.5, "", inside)
+    (made,) = candidates(request(project(), base), route)
+    return Earlier(
+        environment="b1", revision="1.0", recipe=made.recipe, strategy="declared", alike=True, needed=(need,)
+    )
+
+
+DRIFTED = DriftedBackend(backend="setuptools", name="use_2to3")
+NEEDED = Needed(failure=DRIFTED, at=StepKind.BUILD, packages=False, repair="bound builds")
+PACKAGES = Needed(failure=MissingCommand(command="swig"), at=StepKind.BUILD, packages=True, repair="install swig")
+
+
+async def test_what_an_earlier_environment_was_repaired_of_is_foreseen(setting: Setting) -> None:
+    (told,) = [one for one in await setting(project(), earlier=(environment(NEEDED),)) if one.failure == DRIFTED]
+    assert told.at is StepKind.BUILD
+    assert "b1" in told.why
+    assert told.probability > 0.5
+
+
+async def test_what_it_was_repaired_of_on_another_base_is_not(setting: Setting) -> None:
+    assert DRIFTED not in failures(await setting(project(), earlier=(environment(NEEDED, base=TRIXIE),)))
+
+
+async def test_packages_that_a_recipe_has_are_not_foreseen_to_be_missing(setting: Setting) -> None:
+    known = (environment(PACKAGES, "swig"),)
+    assert PACKAGES.failure in failures(await setting(project(), earlier=known))
+    assert PACKAGES.failure not in failures(await setting(project(), earlier=known, packages=("swig",)))

@@ -67,6 +67,16 @@ def test_what_ran_before_the_reach_of_an_edit_need_not_run_again(place: Placed, 
     assert done.recipe.checkpoints[: first + 1] == place.recipe.checkpoints[: first + 1]
 
 
+@given(places(), EDITS)
+def test_nothing_that_an_edit_brings_starts_in_the_source_tree_before_it_is_there(place: Placed, edit: Edit) -> None:
+    old = place.recipe.steps
+    if isinstance(edit, SetVariables) or any(step.kind is StepKind.SOURCE for step in old[: place.index]):
+        return
+    done = apply([edit], place.recipe, place.index).recipe.steps
+    placed = next((at for at, step in enumerate(done) if step.kind is StepKind.SOURCE), 0)
+    assert all(step.cwd == "/" for step in done[:placed] if step not in old)
+
+
 @given(places(), st.lists(EDITS, max_size=4))
 def test_edits_made_one_by_one_are_the_edits_made_together(place: Placed, edits: list[Edit]) -> None:
     one_by_one = place

@@ -62,15 +62,29 @@ def test_steps_come_in_canonical_order() -> None:
     assert kinds == [
         StepKind.SYSTEM,
         StepKind.TOOLCHAIN,
-        StepKind.SOURCE,
         StepKind.DEPENDENCIES,
+        StepKind.SOURCE,
         StepKind.BUILD,
     ]
 
 
+def test_what_another_revision_declares_alike_has_the_same_checkpoints_up_to_the_source_tree() -> None:
+    one = request(MODERN)
+    other = one.model_copy(update={"source_digest": "sha256:another"})
+    first, second = (pick(propose(asked), "declared").recipe for asked in (one, other))
+    assert first.checkpoints[:4] == second.checkpoints[:4]
+    assert first.checkpoints[4] != second.checkpoints[4]
+
+
+def test_a_requirement_that_is_a_path_in_the_tree_is_installed_once_the_tree_is_there() -> None:
+    facts = MODERN.model_copy(update={"dependencies": (needs("mine @ file:///repo/vendor/mine"),)})
+    kinds = [step.kind for step in pick(propose(request(facts)), "declared").recipe.steps]
+    assert kinds.index(StepKind.SOURCE) < kinds.index(StepKind.DEPENDENCIES)
+
+
 def test_candidates_of_one_base_share_their_first_checkpoints() -> None:
     candidates = propose(request(MODERN), only=["declared"])
-    prefixes = {candidate.recipe.checkpoints[:4] for candidate in candidates}
+    prefixes = {candidate.recipe.checkpoints[:3] for candidate in candidates}
     assert len(prefixes) == 1
 
 
@@ -81,12 +95,12 @@ def test_a_rival_that_adds_what_is_imported_shares_all_other_checkpoints() -> No
 
 
 def test_requirements_of_run_time_and_tests_are_installed_together() -> None:
-    install = pick(propose(request(MODERN)), "declared").recipe.steps[3]
+    install = pick(propose(request(MODERN)), "declared").recipe.steps[2]
     assert asked(install.run)[-3:] == ["idna>=2", "pytest>=7", "trustme"]
 
 
 def test_the_date_cuts_requirements_and_spares_what_builds_need() -> None:
-    install = pick(propose(request(MODERN)), "declared@2024-05-01").recipe.steps[3].run
+    install = pick(propose(request(MODERN)), "declared@2024-05-01").recipe.steps[2].run
     assert "--exclude-newer 2024-05-02T00:00:00Z" in install
     for tool in ("setuptools", "wheel", "hatchling", "hatch-vcs"):
         assert f"--exclude-newer-package {tool}=false" in install
@@ -101,7 +115,7 @@ def test_the_date_does_not_depend_on_when_one_asks() -> None:
 
 def test_an_old_project_on_a_younger_interpreter_gets_younger_test_tools_and_older_build_tools() -> None:
     candidate = pick(propose(request(OLD, BULLSEYE)), "declared@2018-05-02")
-    install = candidate.recipe.steps[3].run
+    install = candidate.recipe.steps[2].run
     resolve, final = install.splitlines()[2:4]
     assert "pip compile" in resolve
     assert "--exclude-newer 2018-05-03T00:00:00Z" in resolve
@@ -112,7 +126,7 @@ def test_an_old_project_on_a_younger_interpreter_gets_younger_test_tools_and_old
 
 def test_an_old_project_gets_a_rival_of_the_time_of_its_interpreter() -> None:
     candidate = pick(propose(request(OLD, BULLSEYE)), "declared@2021-07-02")
-    install = candidate.recipe.steps[3].run
+    install = candidate.recipe.steps[2].run
     assert "--exclude-newer 2021-07-03T00:00:00Z" in install
     assert "pip compile" not in install
     assert "2023" not in str(names(propose(request(MODERN))))
@@ -120,7 +134,7 @@ def test_an_old_project_gets_a_rival_of_the_time_of_its_interpreter() -> None:
 
 def test_an_old_project_gets_a_rival_with_the_oldest_pytest_that_runs() -> None:
     for base, day in ((BULLSEYE, "2018-05-03"), (BOOKWORM, "2021-05-06")):
-        install = pick(propose(request(OLD, base)), "declared@2018-05-02+old-pytest").recipe.steps[3].run
+        install = pick(propose(request(OLD, base)), "declared@2018-05-02+old-pytest").recipe.steps[2].run
         assert f"--exclude-newer-package pytest={day}T00:00:00Z" in install.splitlines()[-1]
     assert "+old-pytest" not in str(names(propose(request(MODERN))))
 
@@ -218,8 +232,8 @@ def test_no_runner_is_installed_where_tests_are_not_run_by_it() -> None:
     facts = MODERN.model_copy(update={"dependencies": (needs("idna"),)})
     unittest = pick(propose(request(facts, checks=(check("unittest"), check("django")))), "declared")
     imports = pick(propose(request(facts, checks=(check("imports", Level.IMPORTS),))), "declared")
-    assert "pytest" not in unittest.recipe.steps[3].run
-    assert "pytest" not in imports.recipe.steps[3].run
+    assert "pytest" not in unittest.recipe.steps[2].run
+    assert "pytest" not in imports.recipe.steps[2].run
 
 
 @pytest.mark.parametrize(
@@ -235,7 +249,7 @@ def test_no_runner_is_installed_where_tests_are_not_run_by_it() -> None:
 )
 def test_runners_of_the_checks_that_are_crossed_are_installed(checks: tuple[Check, ...], expected: list[str]) -> None:
     facts = MODERN.model_copy(update={"dependencies": (needs("idna"),), "test_needs": ()})
-    install = pick(propose(request(facts, checks=checks)), "declared").recipe.steps[3].run
+    install = pick(propose(request(facts, checks=checks)), "declared").recipe.steps[2].run
     assert asked(install) == ["idna", *expected]
 
 
@@ -249,7 +263,7 @@ def test_what_configuration_and_fixtures_demand_joins_the_test_requirements() ->
     dependencies = (*MODERN.dependencies, needs("pytest-mock>3", "group:dev"))
     facts = MODERN.model_copy(update={"test_needs": demands, "dependencies": dependencies})
     for name in ("declared", "declared@2024-05-01"):
-        install = pick(propose(request(facts)), name).recipe.steps[3].run
+        install = pick(propose(request(facts)), name).recipe.steps[2].run
         assert asked(install)[-5:] == ["idna>=2", "pytest>=7", "trustme", "pytest-cov>=4", "pytest-mock>3"]
     unittest = pick(propose(request(facts, checks=(check("unittest"),))), "declared")
     assert "pytest-cov" not in commands(unittest)
@@ -284,7 +298,7 @@ def test_a_tox_environment_tells_what_tests_need_through_its_files() -> None:
             "test_envs": (env,),
         }
     )
-    install = pick(propose(request(facts)), "declared").recipe.steps[3].run
+    install = pick(propose(request(facts)), "declared").recipe.steps[2].run
     assert asked(install)[-3:] == ["idna", "pytest==8.1", "flaky"]
 
 
@@ -297,7 +311,7 @@ def test_a_file_for_tests_as_such_comes_before_its_variants_and_before_support_f
         needs("pyperf", "file:requirements/test-ci.txt"),
     )
     facts = MODERN.model_copy(update={"dependencies": dependencies, "test_needs": (uses("black"),)})
-    install = pick(propose(request(facts)), "declared").recipe.steps[3].run
+    install = pick(propose(request(facts)), "declared").recipe.steps[2].run
     assert asked(install) == ["flaky", "black", "pytest"]
 
 
@@ -309,5 +323,5 @@ def test_references_to_own_extras_are_followed_and_the_project_itself_is_left_ou
         needs("Shiny[test]", "extra:more"),
     )
     facts = MODERN.model_copy(update={"dependencies": dependencies})
-    install = pick(propose(request(facts, BOOKWORM)), "declared").recipe.steps[3].run
+    install = pick(propose(request(facts, BOOKWORM)), "declared").recipe.steps[2].run
     assert asked(install) == ["flaky", "pytest"]

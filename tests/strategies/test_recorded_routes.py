@@ -79,7 +79,7 @@ def test_the_projects_settings_of_uv_which_may_refuse_it_are_read_by_one_route_a
     for name, alone in (("locked:uv", [False, False, True]), ("locked:uv-default", [True, True, True])):
         steps = pick(candidates, name).recipe.steps[3:]
         assert [("UV_NO_CONFIG", "1") in step.env for step in steps] == alone
-    assert ("UV_NO_CONFIG", "1") in pick(propose(request(FACTS)), "declared").recipe.steps[3].env
+    assert ("UV_NO_CONFIG", "1") in pick(propose(request(FACTS)), "declared").recipe.steps[2].env
 
 
 def test_extras_that_may_conflict_have_a_rival_without_them() -> None:
