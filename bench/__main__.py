@@ -12,6 +12,7 @@ BENCHES = {
     "race": "bench.race",
     "readers": "bench.readers",
     "repairs": "bench.repairs",
+    "revisions": "bench.revisions",
     "scheduler": "bench.scheduler",
     "simulate": "bench.simulate",
 }
