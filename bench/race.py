@@ -1,7 +1,7 @@
 """What speculation brings: the same engine from a sequential agent to everything, on the same projects.
 
     python -m bench race [--set quick|full] [--modes NAME,...] [--repeats N] [--limit SECONDS] [--cache DIR]
-                         [--json FILE] [--markdown FILE] [--plot FILE] [--traces FOLDER]
+                         [--json FILE [--resume]] [--markdown FILE] [--plot FILE] [--traces FOLDER]
 
 | mode | recipes at once | repairs | checkpoints |
 |---|---|---|---|
@@ -32,10 +32,11 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 import anyio
 
@@ -208,8 +209,12 @@ async def measure(
     cache: Path,
     traces: Path | None = None,
     fill: bool = True,
+    done: Callable[[str, dict[str, list[Run]]], None] = lambda project, runs: None,
 ) -> dict[str, dict[str, list[Run]]]:
-    """Project → mode (and `oracle`) → its runs; their journals go to `traces`/project/mode-repeat.jsonl."""
+    """Project → mode (and `oracle`) → its runs; their journals go to `traces`/project/mode-repeat.jsonl.
+
+    `done` is told of each project once it is measured.
+    """
     results: dict[str, dict[str, list[Run]]] = {}
     for number, project in enumerate(projects):
         runs: dict[str, list[Run]] = {mode: [] for mode in (*modes, "oracle")}
@@ -230,6 +235,7 @@ async def measure(
                 runs["oracle"].append(Run(min(times), committed=True, commands=0))
                 print(f"{project.name} oracle: {min(times):.1f} s", flush=True)
         results[project.name] = runs
+        done(project.name, runs)
     return results
 
 
@@ -342,6 +348,19 @@ def as_json(results: Results, table: Table, limit: float) -> dict[str, object]:
     }
 
 
+def read_json(file: Path, modes: Sequence[str]) -> dict[str, dict[str, list[Run]]]:
+    """The projects of a file that `--json` wrote, in these modes; without those that lack one of them."""
+    if not file.exists():
+        return {}
+    wanted = (*modes, "oracle")
+    projects: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(file.read_text())["projects"]
+    return {
+        name: {mode: [Run(**{**run, "repairs": tuple(run["repairs"])}) for run in runs[mode]] for mode in wanted}
+        for name, runs in projects.items()
+        if runs.keys() >= set(wanted)
+    }
+
+
 def main(arguments: list[str]) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -353,7 +372,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--limit", type=float, default=300.0)
     parser.add_argument("--cache", type=Path, help="default: the user's own")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="written after each project")
+    parser.add_argument("--resume", action="store_true", help="take the projects that the JSON has, and add the others")
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--plot", type=Path, help="an SVG")
     parser.add_argument("--filled", action="store_true", help="the caches of downloads are filled already")
@@ -362,22 +382,31 @@ def main(arguments: list[str]) -> int:
     modes = _known(given.modes.split(","), parser)
     projects = [one for one in corpus(given.set) if not given.only or _holds(one, given.only.split(","))]
     cache = given.cache or load_settings().cache_dir
-    results = anyio.run(
+    if given.resume and not given.json:
+        parser.error("--resume takes what --json names")
+    results = read_json(given.json, modes) if given.resume else {}
+
+    def keep(project: str, runs: dict[str, list[Run]]) -> None:
+        results[project] = runs
+        if given.json:
+            written = as_json(results, summary(results, given.limit), given.limit)
+            given.json.write_text(json.dumps(written, indent=2) + "\n")
+
+    anyio.run(
         lambda: measure(
-            projects,
+            [project for project in projects if project.name not in results],
             modes,
             repeats=given.repeats,
             limit=given.limit,
             cache=cache,
             traces=given.traces,
             fill=not given.filled,
+            done=keep,
         )
     )
     table = summary(results, given.limit)
     text = markdown(results, table)
     print(f"\n{text}")
-    if given.json:
-        given.json.write_text(json.dumps(as_json(results, table, given.limit), indent=2) + "\n")
     if given.plot:
         given.plot.write_text(drawn(results, table, given.limit))
     if given.markdown:
