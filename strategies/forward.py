@@ -31,7 +31,7 @@ def forward(request: Request, found: Sequence[Candidate]) -> Iterator[Candidate]
         if kin is None:
             continue
         if _is_of(earlier, request):
-            yield _candidate(earlier, kin, earlier.recipe)
+            yield _candidate(earlier, kin, earlier.recipe).model_copy(update={"strategy": earlier.strategy})
             continue
         recipe = _from(earlier, kin.recipe, request.source_digest)
         if recipe.digest != kin.recipe.digest and len(recipe.steps) <= len(kin.recipe.steps) + MOST_INHERITED:

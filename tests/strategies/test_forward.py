@@ -100,7 +100,9 @@ def test_the_environment_of_this_very_tree_is_taken_as_it_is() -> None:
     asked = next_request("idna", day=1)
     plain = pick(propose(asked), DECLARED).recipe
     repaired = plain.model_copy(update={"steps": (*plain.steps, steps.packages(["git"]))})
-    assert on(asked, earlier(repaired))[0].recipe == repaired
+    first = on(asked, earlier(repaired))[0]
+    assert first.recipe == repaired
+    assert first.strategy == DECLARED
 
 
 def test_what_was_verified_in_another_way_is_not_taken_as_it_is() -> None:
