@@ -9,11 +9,12 @@ from pathlib import Path
 import anyio
 
 from specbuild.errors import BaseUnavailableError, EngineError, StoreError
+from specbuild.sandbox.claims import file_name
 from specbuild.sandbox.contract import Checkpoint, Limits
 from specbuild.sandbox.docker import archives, fidelity
 from specbuild.sandbox.docker.boxes import KEY, Boxes
 from specbuild.sandbox.docker.engine import LONG, dig
-from specbuild.sandbox.docker.ledger import Ledger, State, file_name
+from specbuild.sandbox.docker.ledger import Ledger, State
 
 MOST_LAYERS = 100
 """Layers of an image that a fork may start from. Docker mounts 125 or so; the fork itself adds two."""
@@ -31,7 +32,7 @@ class Images:
 
     async def find(self, key: str) -> State | None:
         """The state of that key, if its image is still in the engine."""
-        state = await anyio.to_thread.run_sync(self._ledger.find, key)
+        state = await anyio.to_thread.run_sync(self._ledger.claims.lease, key)
         if state is None or key in self._checked:
             return state
         if await self._boxes.image(state.image) is None:
@@ -120,7 +121,7 @@ class Images:
 
     async def _flatten(self, state: State) -> str:
         """An image of one layer with the files of `state`."""
-        container = f"specbuild-{self._ledger.new_name()}"
+        container = f"specbuild-{self._ledger.claims.new_name()}"
         try:
             await self._boxes.create(container, state.image, Limits(), {})
             engine = self._boxes.engine
