@@ -19,7 +19,8 @@ import anyio
 
 from specbuild.errors import EngineError
 from specbuild.sandbox.docker.endpoint import Endpoint
-from specbuild.sandbox.docker.engine import LONG, Engine
+from specbuild.sandbox.docker.engine import Engine
+from specbuild.sandbox.docker.request import LONG, Request
 from specbuild.sandbox.overlay import trees
 
 COLUMNS = ("commit", "create", "start", "fork", "cancel", "remove", "disk")
@@ -41,7 +42,7 @@ class Bench:
 
     async def call(self, method: str, path: str, body: Any = None, **params: str) -> Any:
         """A call of its API."""
-        return await self.engine.json(method, path, params=params, body=body, within=LONG)
+        return await self.engine.json(Request(method, path, params, body, within=LONG))
 
     async def create(self, image: str, argv: list[str], binds: list[str] | None = None) -> str:
         """A container's name."""
@@ -93,7 +94,7 @@ async def measure(
         bench = Bench(engine, Path(about.root))
         data = await anyio.Path(rootfs).read_bytes()
         params = {"fromSrc": "-", "changes": "LABEL specbuild.bench=1"}
-        base = str((await engine.json("POST", "images/create", params=params, data=data, within=LONG))["status"])
+        base = str((await engine.json(Request("POST", "images/create", params, archive=data, within=LONG)))["status"])
         try:
             results: dict[str, Times] = {}
             for name, folder in folders.items():

@@ -26,6 +26,7 @@ from specbuild.events import (
     Verified,
 )
 from specbuild.failures import Failure
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.sides import sides
 from specbuild.story import read_journal
@@ -250,7 +251,7 @@ class _Reading:
 
     def _end(self, event: StepEnded) -> None:
         begun = self.running.pop(event.node, None)
-        if begun is None or event.note == "reused" or event.node not in self.works:
+        if begun is None or event.note == Outcome.REUSED or event.node not in self.works:
             return
         node, digest = self.works[event.node]
         start, early = begun.event.at, _EARLY in event.note
@@ -268,7 +269,7 @@ class _Reading:
                 cpu_seconds=event.cpu_seconds,
                 ok=event.ok if known and not event.cancelled else None,
                 early=early,
-                grafted=event.note == "grafted",
+                grafted=event.note == Outcome.GRAFTED,
                 told=tuple((at - start, failure) for at, failure in begun.told),
             )
         )

@@ -47,6 +47,7 @@ from specbuild.config import Reuse, Settings, load_settings
 from specbuild.environment import Environment
 from specbuild.errors import SpecBuildError
 from specbuild.opened import OpenEnvironment
+from specbuild.outcome import Outcome
 from specbuild.rebuild import rebuild
 from specbuild.recipe import Recipe, salted
 from specbuild.sandbox.backends import open_backend
@@ -158,9 +159,7 @@ def run_of(environment: Environment, limit: float) -> Run:
         seconds=limit if taken is None else taken,
         committed=taken is not None,
         commands=sum(
-            row.kind not in ("base", "source")
-            for row in environment.timeline
-            if row.outcome not in {"reused", "grafted"}
+            row.kind not in ("base", "source") for row in environment.timeline if not row.outcome.is_taken_over
         ),
         loser_seconds=environment.waste.loser_seconds,
         loser_cpu_seconds=environment.waste.loser_cpu_seconds,
@@ -181,7 +180,7 @@ def _plain(recipe: Recipe) -> str:
 def _kinds(environment: Environment) -> dict[str, Sequence[float]]:
     found: dict[str, list[float]] = {}
     for row in environment.timeline:
-        if row.outcome == "ok":
+        if row.outcome is Outcome.OK:
             found.setdefault(row.kind, []).append(round(row.end - row.start, 3))
     return dict(found)
 

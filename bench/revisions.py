@@ -26,6 +26,7 @@ import anyio
 from specbuild import journey
 from specbuild.config import Reuse, Settings, load_settings
 from specbuild.library import Library
+from specbuild.outcome import Outcome
 from specbuild.sandbox.backends import open_backend
 
 MODES = ("cold", "warm", "next")
@@ -95,7 +96,7 @@ async def _build(spec: str, settings: Settings, *, stays: bool = False) -> Run:
         strategy=built.strategy or "",
         passed=built.verdict.passed if built.verdict else 0,
         reproducible=built.reproducible,
-        reused=sum(row.outcome == "reused" for row in built.timeline),
+        reused=sum(row.outcome is Outcome.REUSED for row in built.timeline),
         load=round(load, 2),
     )
 

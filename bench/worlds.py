@@ -32,6 +32,7 @@ from specbuild.mending import (
     SPREADS,
     TELLING,
 )
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.sites import node_at, place_alike, work_at
 from specbuild.strategies import odds
@@ -363,14 +364,14 @@ class WorldMender:
 
     def observe(self, done: Execution) -> None:
         """Judge the repairs of the candidates that an execution was for."""
-        if done.outcome in ("cancelled", "reused", "grafted") or isinstance(done.work, BaseRef):
+        if not done.is_telling or isinstance(done.work, BaseRef):
             return
         command = (done.work.step if isinstance(done.work, Check) else done.work).run
         failed = {failure.command for failure in done.failures if isinstance(failure, MissingCommand)}
         for name in done.candidates:
             for way, site in self._trials.get(name, {}).items():
                 if site == command:
-                    worked = done.outcome == "ok" or way.partition("#")[0] not in failed
+                    worked = done.outcome is Outcome.OK or way.partition("#")[0] not in failed
                     self._judged.setdefault(way, worked)
 
     def _threats(self, recipe: Recipe) -> Iterator[tuple[str, Fault, float]]:

@@ -9,6 +9,7 @@ from specbuild.environment import CandidateReport, Diagnosis, TimelineEntry, Was
 from specbuild.execution import Execution, kind, title
 from specbuild.failures import Failure, Weight
 from specbuild.field import Field, Runner
+from specbuild.outcome import Outcome
 from specbuild.speculate import RaceResult
 from specbuild.tail import end_of, last_lines
 from specbuild.tree import EdgeState, RecipeState
@@ -72,7 +73,7 @@ def _path(result: RaceResult) -> set[str]:
     if result.winner is None:
         return set()
     own = set(result.tree.path(result.winner.id))
-    grafted = {execution.key for execution in result.executions if execution.outcome == "grafted"}
+    grafted = {execution.key for execution in result.executions if execution.outcome is Outcome.GRAFTED}
     return own | {twin for key in own & grafted if (twin := result.tree.edge(key).twin)}
 
 

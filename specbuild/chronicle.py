@@ -17,6 +17,7 @@ from specbuild.events import (
 )
 from specbuild.execution import Execution, kind, title
 from specbuild.failures import Failure
+from specbuild.outcome import Outcome
 from specbuild.tree import Edge
 
 
@@ -78,8 +79,8 @@ class Chronicle:
                 at=self.now(),
                 node=done.key,
                 title=title(done.work),
-                ok=done.outcome in {"ok", "reused", "grafted"},
-                cancelled=done.outcome == "cancelled",
+                ok=done.outcome.is_good,
+                cancelled=done.outcome is Outcome.CANCELLED,
                 exit_code=completed.exit_code if completed else None,
                 end=completed.end.value if completed else "",
                 seconds=done.end - done.start,
@@ -102,6 +103,6 @@ class Chronicle:
 
 
 def _note(done: Execution) -> str:
-    if done.outcome in {"reused", "grafted"}:
-        return done.outcome
+    if done.outcome.is_taken_over:
+        return done.outcome.value
     return done.error or done.ended_early or (done.completed.note if done.completed else "")

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from specbuild.events import RepairMade
 from specbuild.failures import Failure
 from specbuild.model import Frozen
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Recipe
 from specbuild.repo.facts import Facts
 from specbuild.verify.verdict import Verdict
@@ -118,7 +119,7 @@ class TimelineEntry(Frozen):
     node: str
     start: float
     end: float
-    outcome: Literal["ok", "failed", "cancelled", "reused", "grafted"]
+    outcome: Outcome
     candidates: tuple[str, ...]
     cpu_seconds: float = 0.0
     written_bytes: int = 0

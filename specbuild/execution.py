@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from specbuild.failures import Failure
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Step
 from specbuild.sandbox.contract import Checkpoint, Completed, End, LineSink, Sandbox
 from specbuild.tree import Edge, Entry, Work
@@ -67,10 +68,6 @@ class Mends(Protocol):
         ...
 
 
-Outcome = Literal["ok", "failed", "cancelled", "reused", "grafted"]
-"""How one execution of an edge's work ended; `grafted`: what its twin has changed was taken over."""
-
-
 class Workshop(Protocol):
     """How work is done: the race's view of bases, steps and verification."""
 
@@ -110,6 +107,11 @@ class Execution:
     error: str = ""
     """What our machinery said, when it was that which failed."""
     log: Path | None = None
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it shows how such work fares: it ran, and neither a cancellation nor our machinery ended it."""
+        return not (self.outcome.is_taken_over or self.outcome is Outcome.CANCELLED or self.error)
 
 
 def title(work: Work) -> str:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from anyio.abc import TaskGroup
 
 from specbuild.chronicle import Chronicle
-from specbuild.execution import FORK_FROM, Execution, Foresight, Mends, Outcome, explain
+from specbuild.execution import FORK_FROM, Execution, Foresight, Mends, explain
 from specbuild.failures import Failure, HollowPass, Weight
+from specbuild.outcome import Outcome
 from specbuild.recipe import Check
 from specbuild.tree import Edge, EdgeState, Entry, RecipeState, Tree
 from specbuild.watch import Watch
@@ -118,7 +119,7 @@ class Hedging:
         watch = self._watches.get(edge.key)
         if watch is None:
             return ()
-        if outcome == "failed":
+        if outcome is Outcome.FAILED:
             watch.finish()
         return tuple(watch.found)
 

@@ -19,7 +19,7 @@ from collections.abc import (
     Iterable,
     Mapping,
 )
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -59,8 +59,7 @@ SILENT_FOR = 60.0
 """Seconds without a byte after which a connection counts as cut."""
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CHUNK = 1 << 20
-_PASSED_ON = 1 << 18
-"""Bytes after which something of a body that is passed on goes further."""
+_EVERY_HOST = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,8 @@ class Network:
     """What a user sets beyond the usual variables (`HTTPS_PROXY`, `NO_PROXY`, `SSL_CERT_FILE`, netrc, …)."""
 
     proxy: str | None = None
-    unproxied: bool = False
-    """No proxy at all, whatever the variables say."""
+    no_proxy: tuple[str, ...] = ()
+    """`host` or `host:port` that are reached without any proxy, beside those of `NO_PROXY`; `*` for all, as there."""
     ca_bundle: Path | None = None
     """File or folder of trusted certificates; None for the variables' or the system's."""
     client_cert: Path | None = None
@@ -77,8 +76,6 @@ class Network:
     """`host` or `host:port` whose certificates are not checked."""
     credentials: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """`host` or `host:port` → user name and password."""
-    direct: tuple[str, ...] = ()
-    """`host` or `host:port` that are reached without any proxy."""
     unix_socket: Path | None = None
     """Where everything is asked, whatever host an address names."""
     connect_within: float = CONNECT_WITHIN
@@ -97,18 +94,6 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """An answer as it comes, of whatever status."""
-
-    status: int
-    reason: str
-    headers: tuple[tuple[str, str], ...]
-    """As they were sent, names in lower case."""
-    chunks: AsyncIterator[bytes]
-    """The body as it was sent, not decoded. Raises TransientError where it ends too soon."""
-
-
-@dataclass(frozen=True, slots=True)
 class Download:
     """A file that was downloaded and checked."""
 
@@ -120,32 +105,57 @@ class Download:
     sha256: str
 
 
-class Answer:
-    """An answer of any status, as it comes. Valid inside the `async with` of `Client.exchange`."""
+_Telling = Callable[[str], AbstractContextManager[None]]
+"""Tells trouble with an address, as an error of ours."""
 
-    def __init__(self, answer: httpx.Response) -> None:
+
+class Answer:
+    """An answer of any status, as it comes. Valid inside the `async with` of the `Client` that gave it.
+
+    Where it breaks off, reading raises what the request would have raised.
+    """
+
+    def __init__(self, answer: httpx.Response, asked: str, telling: _Telling) -> None:
+        """To what was `asked`."""
         self._answer = answer
+        self._asked = asked
+        self._telling = telling
+        self._bodies: list[AsyncGenerator[bytes]] = []
         self.status = answer.status_code
         self.reason = answer.reason_phrase
         self.url = str(answer.url)
         """After redirects. May hold secrets in its query."""
         self.headers: Mapping[str, str] = _headers(answer)
-        """Names in lower case."""
+        """Names in lower case; what was sent several times is joined."""
+        self.fields = tuple((name.lower(), value) for name, value in answer.headers.multi_items())
+        """The headers one by one, as they were sent, names in lower case."""
         self.retry_after = _retry_after(answer.headers.get("Retry-After", ""))
         """Seconds that the server asks for; 0 when it does not."""
 
     async def read(self, max_bytes: int = 4 << 20) -> bytes:
         """The whole body, decoded. Raises OversizeError."""
         body = bytearray()
-        async for chunk in self._answer.aiter_bytes():
-            body += chunk
-            _check_size(self.url, len(body), max_bytes)
+        with self._telling(self._asked):
+            async for chunk in self._answer.aiter_bytes():
+                body += chunk
+                _check_size(self.url, len(body), max_bytes)
         return bytes(body)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it was sent, in pieces as they come."""
-        async for chunk in self._answer.aiter_raw():
-            yield chunk
+    def chunks(self, size: int | None = None) -> AsyncIterator[bytes]:
+        """The body as it was sent, not decoded: in pieces as they come, or of `size` bytes."""
+        self._bodies.append(body := self._chunks(size))
+        return body
+
+    async def _chunks(self, size: int | None) -> AsyncGenerator[bytes]:
+        with self._telling(self._asked):
+            async for chunk in self._answer.aiter_raw(size):
+                yield chunk
+
+    async def close(self) -> None:
+        """Read no more of it."""
+        for body in self._bodies:
+            await body.aclose()
+        await self._answer.aclose()
 
 
 class Client:
@@ -204,25 +214,6 @@ class Client:
             target.unlink(missing_ok=True)  # noqa: ASYNC240 - one system call
             raise
 
-    @asynccontextmanager
-    async def forward(
-        self, method: str, url: str, *, headers: Iterable[tuple[str, str]] = ()
-    ) -> AsyncGenerator[Exchange]:
-        """The server's own answer to a request of exactly these headers: nothing is followed, retried, or added to it.
-
-        Raises TransientError, as UnansweredError where time ran out, for trouble on the way to the server.
-        """
-        extensions = {"timeout": httpx.Timeout(SILENT_FOR, connect=self._network.connect_within).as_dict()}
-        with _trouble_of(url):
-            request = httpx.Request(method, url, headers=list(headers), extensions=extensions)
-            answer = await self._opened().send(request, stream=True, auth=None, follow_redirects=False)
-        pairs = tuple((name.lower(), value) for name, value in answer.headers.multi_items())
-        try:
-            async with aclosing(_chunks(url, answer)) as chunks:
-                yield Exchange(answer.status_code, answer.reason_phrase, pairs, chunks)
-        finally:
-            await answer.aclose()
-
     def _opened(self) -> httpx.AsyncClient:
         if self._http is None:
             raise RuntimeError("the client is used outside of its `async with`")
@@ -244,24 +235,33 @@ class Client:
         headers: Mapping[str, str] | None = None,
         content: bytes | AsyncIterable[bytes] | None = None,
     ) -> AsyncGenerator[Answer]:
-        """One request, tried once; whatever its status, the answer is the caller's to judge, credentials to give.
+        """One request as a client makes it, redirects followed.
+
+        To judge the answer, whatever its status, is the caller's, and so is to give credentials.
 
         Raises UnreachableError when there is no connection, TransientError when it breaks, DownloadError for what no
         further try can cure.
         """
-        try:
-            async with self._opened().stream(method, url, headers=dict(headers or {}), content=content) as answer:
-                yield Answer(answer)
-        except httpx.TransportError as trouble:
-            _raise_if_final(url, trouble)
-            where, why = host_of(urlsplit(url)), f"{type(trouble).__name__}: {trouble}".rstrip(": ")
-            if isinstance(trouble, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-                raise UnreachableError(
-                    f"{where} cannot be reached: {why}", hint="check the network; behind a proxy set HTTPS_PROXY"
-                ) from trouble
-            raise TransientError(f"the connection to {where} broke: {why}", hint="try again later") from trouble
-        except (httpx.TooManyRedirects, httpx.DecodingError, httpx.InvalidURL) as trouble:
-            raise DownloadError(f"{without_credentials(url)} cannot be asked: {trouble}") from trouble
+        with _told_by_host(url):
+            request = self._opened().build_request(method, url, headers=dict(headers or {}), content=content)
+            sent = await self._opened().send(request, stream=True)
+        async with _closing(Answer(sent, url, _told_by_host)) as answer:
+            yield answer
+
+    @asynccontextmanager
+    async def forward(
+        self, method: str, url: str, *, headers: Iterable[tuple[str, str]] = ()
+    ) -> AsyncGenerator[Answer]:
+        """One request as a proxy makes it, of exactly these headers: nothing is followed, or added to it.
+
+        Raises TransientError, as UnansweredError where time ran out, for trouble on the way to the server.
+        """
+        extensions = {"timeout": httpx.Timeout(SILENT_FOR, connect=self._network.connect_within).as_dict()}
+        with _told_by_address(url):
+            request = httpx.Request(method, url, headers=list(headers), extensions=extensions)
+            sent = await self._opened().send(request, stream=True, auth=None, follow_redirects=False)
+        async with _closing(Answer(sent, url, _told_by_address)) as answer:
+            yield answer
 
     def _auth(self, url: str) -> httpx.BasicAuth | None:
         """Credentials in the address before those of its index before those in netrc."""
@@ -294,9 +294,34 @@ class Client:
             await anyio.sleep(max(pause, min(least, self._retry.longest)))
 
 
+@asynccontextmanager
+async def _closing(answer: Answer) -> AsyncGenerator[Answer]:
+    try:
+        yield answer
+    finally:
+        await answer.close()
+
+
 @contextmanager
-def _trouble_of(url: str) -> Generator[None]:
-    """Trouble on the way to a server as what it is here."""
+def _told_by_host(url: str) -> Generator[None]:
+    """Trouble with a server, to who has asked it."""
+    try:
+        yield
+    except httpx.TransportError as trouble:
+        _raise_if_final(url, trouble)
+        where, why = host_of(urlsplit(url)), f"{type(trouble).__name__}: {trouble}".rstrip(": ")
+        if isinstance(trouble, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+            raise UnreachableError(
+                f"{where} cannot be reached: {why}", hint="check the network; behind a proxy set HTTPS_PROXY"
+            ) from trouble
+        raise TransientError(f"the connection to {where} broke: {why}", hint="try again later") from trouble
+    except (httpx.TooManyRedirects, httpx.DecodingError, httpx.InvalidURL) as trouble:
+        raise DownloadError(f"{without_credentials(url)} cannot be asked: {trouble}") from trouble
+
+
+@contextmanager
+def _told_by_address(url: str) -> Generator[None]:
+    """Trouble on the way to a server, to a client that it is passed on to."""
     shown = without_credentials(url)
     try:
         yield
@@ -306,12 +331,6 @@ def _trouble_of(url: str) -> Generator[None]:
         raise TransientError(f"{shown} could not be fetched: {type(trouble).__name__}: {trouble}") from trouble
     except httpx.InvalidURL as error:
         raise UsageError(f"{shown} is no http address: {error}") from error
-
-
-async def _chunks(url: str, answer: httpx.Response) -> AsyncGenerator[bytes]:
-    with _trouble_of(url):
-        async for chunk in answer.aiter_raw(_PASSED_ON):
-            yield chunk
 
 
 class _Passing(Exception):  # noqa: N818 - caught here, never seen
@@ -327,10 +346,11 @@ async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
     try:
         client = httpx.AsyncClient(
             verify=_trust(network),
-            proxy=network.proxy,
+            proxy=_proxy(network),
             transport=httpx.AsyncHTTPTransport(uds=str(network.unix_socket)) if network.unix_socket else None,
             mounts=_mounts(network),
-            trust_env=not network.unproxied and network.unix_socket is None,  # a proxy knows nothing of sockets here
+            # Of the variables it is proxies that httpx heeds here; one knows nothing of sockets of this machine.
+            trust_env=_EVERY_HOST not in network.no_proxy and network.unix_socket is None,
             timeout=httpx.Timeout(SILENT_FOR, connect=network.connect_within),
             follow_redirects=True,
             headers={"User-Agent": f"specbuild/{__version__}"},
@@ -344,12 +364,18 @@ async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
         yield client
 
 
+def _proxy(network: Network, host: str = _EVERY_HOST) -> str | None:
+    """By which a host is reached, if the user has set any."""
+    return None if {host, _EVERY_HOST} & set(network.no_proxy) else network.proxy
+
+
 def _mounts(network: Network) -> dict[str, httpx.AsyncBaseTransport | None]:
     """How some hosts are reached in another way than the rest; None is the plain way, without a proxy."""
-    mounts: dict[str, httpx.AsyncBaseTransport | None] = {f"all://{host}": None for host in network.direct}
+    mounts: dict[str, httpx.AsyncBaseTransport | None] = {
+        f"all://{host}": None for host in network.no_proxy if host != _EVERY_HOST
+    }
     for host in network.trusted_hosts:
-        proxy = None if host in network.direct else network.proxy
-        mounts[f"https://{host}"] = httpx.AsyncHTTPTransport(verify=False, proxy=proxy)
+        mounts[f"https://{host}"] = httpx.AsyncHTTPTransport(verify=False, proxy=_proxy(network, host))
     return mounts
 
 

@@ -21,9 +21,10 @@ from specbuild.chronicle import Chronicle
 from specbuild.durations import Durations
 from specbuild.errors import SandboxError, SpecBuildError, TransientError
 from specbuild.events import Reporter
-from specbuild.execution import Execution, Mends, Outcome, Workshop
+from specbuild.execution import Execution, Mends, Workshop
 from specbuild.forks import Forks
 from specbuild.hedging import Hedging
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Step
 from specbuild.sandbox.contract import Backend, Limits
 from specbuild.scheduler import choose
@@ -283,10 +284,10 @@ class _Race:
         edge = attempt.edge
         why = self._hedging.given_up(edge)
         if why and edge.recipes:
-            done = replace(self._execution(attempt, "failed"), ended_early=why)
+            done = replace(self._execution(attempt, Outcome.FAILED), ended_early=why)
             self._hedging.fail(edge, done)
             return done
-        done = self._execution(attempt, "cancelled")
+        done = self._execution(attempt, Outcome.CANCELLED)
         self._tree.interrupt(edge.key)
         return done
 
@@ -297,7 +298,7 @@ class _Race:
             match work:
                 case BaseRef():
                     self._forks.keep(edge, await self._workshop.provide(work))
-                    done = self._execution(attempt, "ok")
+                    done = self._execution(attempt, Outcome.OK)
                 case Step():
                     done = await self._step(attempt, work)
                 case Check():
@@ -312,26 +313,26 @@ class _Race:
     async def _step(self, attempt: _Attempt, step: Step) -> Execution:
         edge = attempt.edge
         if await self._forks.reuse(edge):
-            return self._execution(attempt, "reused")
+            return self._execution(attempt, Outcome.REUSED)
         if await self._forks.graft(edge):
-            return self._execution(attempt, "grafted")
+            return self._execution(attempt, Outcome.GRAFTED)
         async with self._forks.fork(edge) as sandbox:
             watch = self._hedging.watch(edge)
             completed = await self._workshop.run_step(sandbox, step, on_line=watch, log=attempt.log)
             if completed.ok:
                 self._forks.keep(edge, await sandbox.freeze(edge.key))
-        return replace(self._execution(attempt, "ok" if completed.ok else "failed"), completed=completed)
+        return replace(self._execution(attempt, Outcome.of(ok=completed.ok)), completed=completed)
 
     async def _check(self, attempt: _Attempt, check: Check) -> Execution:
         async with self._forks.fork(attempt.edge) as sandbox:
             watch = self._hedging.watch(attempt.edge)
             verdict = await self._workshop.verify(sandbox, check, on_line=watch, log=attempt.log)
-        return replace(self._execution(attempt, "ok" if verdict.ok else "failed"), verdict=verdict)
+        return replace(self._execution(attempt, Outcome.of(ok=verdict.ok)), verdict=verdict)
 
     def _settle(self, edge: Edge, done: Execution) -> None:
-        if done.outcome == "failed" and self._trouble.is_passing(edge, done):
+        if done.outcome is Outcome.FAILED and self._trouble.is_passing(edge, done):
             self._tree.interrupt(edge.key)
-        elif done.outcome == "failed":
+        elif done.outcome is Outcome.FAILED:
             self._hedging.fail(edge, done)
         elif done.verdict is not None and self._winner is None and edge.recipes:
             self._winner = self._tree.verify(edge.key)
@@ -340,7 +341,7 @@ class _Race:
             self._hedging.succeed(edge)
 
     def _machinery_failed(self, attempt: _Attempt, error: SpecBuildError) -> Execution:
-        done = replace(self._execution(attempt, "failed"), error=error.message)
+        done = replace(self._execution(attempt, Outcome.FAILED), error=error.message)
         if self._trouble.outlasts(attempt.edge, error):
             broken = self._hedging.break_off(attempt.edge, done)
             self._trouble.ended([entry.id for entry in broken], error)

@@ -15,6 +15,7 @@ from specbuild.execution import Execution, kind
 from specbuild.failures import Failure
 from specbuild.knowledge.outcomes import Outcomes
 from specbuild.knowledge.posteriors import Beta
+from specbuild.outcome import Outcome
 from specbuild.recipe import Recipe
 from specbuild.repairs import Repair
 from specbuild.sites import place_of
@@ -78,9 +79,9 @@ class Trials:
 
     def observe(self, done: Execution) -> None:
         """Judge the Repairs of the candidates that an execution was for, and note what it took."""
-        if done.outcome in ("cancelled", "reused", "grafted") or done.error:
+        if not done.is_telling:
             return
-        if done.outcome == "ok":
+        if done.outcome is Outcome.OK:
             taken = done.end - done.start
             self._seconds += [(f"kind:{kind(done.work)}", taken), (name_of(done.work), taken)]
         for candidate in done.candidates:
@@ -104,11 +105,11 @@ class Trials:
         if at is None or not trial.since <= at <= trial.place:
             return
         again = any(failure.key == trial.failure.key for failure in done.failures)
-        if at < trial.place and done.outcome == "failed":
+        if at < trial.place and done.outcome is Outcome.FAILED:
             self._tell(candidate, trial, worked=False, why="a step of the repair itself failed")
         elif at == trial.place:
             why = "the same failure came again" if again else "the failure was gone"
-            self._tell(candidate, trial, worked=done.outcome == "ok" or not again, why=why)
+            self._tell(candidate, trial, worked=done.outcome is Outcome.OK or not again, why=why)
 
     def _tell(self, candidate: str, trial: _Trial, *, worked: bool, why: str) -> None:
         self._judged[trial.failure.key, trial.repair] = worked

@@ -18,6 +18,7 @@ from specbuild.errors import LockError, UsageError
 from specbuild.export.lock import read_lock
 from specbuild.lockfile import compare_packages, read_lock_file
 from specbuild.opened import OpenEnvironment
+from specbuild.outcome import Outcome
 from specbuild.recipe import SOURCE_DIR, Step, StepKind
 from specbuild.sandbox.backends import open_backend
 from specbuild.workshop import BuildWorkshop, Surroundings
@@ -110,7 +111,7 @@ async def test_the_next_revision_goes_on_from_the_environment_of_the_one_before(
     proposed = {candidate.strategy: candidate.id for candidate in following.candidates}
     ahead = next(name for strategy, name in proposed.items() if strategy.endswith("+earlier"))
     before = set(built.committed().checkpoints[:4])
-    reused = {row.node for row in following.timeline if row.outcome == "reused" and ahead in row.candidates}
+    reused = {row.node for row in following.timeline if row.outcome is Outcome.REUSED and ahead in row.candidates}
     assert reused == before
     assert {"idna", "toolz"} <= {package.name for package in following.lock}
 
@@ -118,7 +119,7 @@ async def test_the_next_revision_goes_on_from_the_environment_of_the_one_before(
 def test_every_candidate_has_an_end_and_the_timeline_holds_each_node_once(built: OpenEnvironment) -> None:
     assert [candidate.end for candidate in built.candidates].count("committed") == 1
     assert all(candidate.why for candidate in built.candidates)
-    made = [entry.node for entry in built.timeline if entry.outcome in {"ok", "reused"}]
+    made = [entry.node for entry in built.timeline if entry.outcome in {Outcome.OK, Outcome.REUSED}]
     assert len(made) == len(set(made))
 
 

@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from specbuild.bases.images import explained, reference_of
-from specbuild.errors import UsageError
-from specbuild.oci.engine import Engine, SavedLayers, find_socket, open_engine
+from specbuild.errors import BaseUnavailableError, ConfigError, EngineNotRunningError, UsageError
+from specbuild.oci.engine import Engine, SavedLayers, open_engine
 from specbuild.oci.reference import parse_reference
 from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.sandbox.contract import Backend, Checkpoint, ImageLayer, ImageLayers
+from specbuild.sandbox.docker.endpoint import find_endpoint
 
 PREFIX = "engine:"
 
@@ -79,5 +80,25 @@ class EngineBases:
 
     @asynccontextmanager
     async def _engine(self) -> AsyncGenerator[Engine]:
-        async with open_engine(find_socket(self._environ)) as engine:
+        async with open_engine(_socket(self._environ)) as engine:
             yield engine
+
+
+def _socket(environ: Mapping[str, str]) -> Path:
+    """Where the user's engine listens, if that is on this machine and lets him in. Raises BaseUnavailableError."""
+    try:
+        endpoint = find_endpoint(environ)
+    except (ConfigError, EngineNotRunningError) as error:
+        raise BaseUnavailableError(error.message, hint=error.hint) from error
+    path = endpoint.socket
+    if path is None:
+        raise BaseUnavailableError(
+            f"images can be taken from an engine on this machine only, and {endpoint.origin} is {endpoint.address}",
+            hint="push the image to a registry, and name it without `engine:`",
+        )
+    if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):  # noqa: PTH110 - False for what may not be seen
+        raise BaseUnavailableError(
+            f"the container engine at {path} does not let this user in",
+            hint="join its group, or start Podman's for this user: `systemctl --user start podman.socket`",
+        )
+    return path

@@ -22,7 +22,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from specbuild.errors import BaseUnavailableError, DownloadError, ImageNotFoundError, IntegrityError
+from specbuild.errors import DownloadError, ImageNotFoundError, IntegrityError
 from specbuild.http import Answer, Client, Network
 from specbuild.oci.compression import open_layer
 from specbuild.oci.content import ImageConfig, mismatch
@@ -183,26 +183,3 @@ async def open_engine(socket: Path) -> AsyncGenerator[Engine]:
     """The engine that listens on a socket. Asking it raises UnreachableError where it does not."""
     async with Client(Network(unix_socket=socket)) as client:
         yield Engine(client, socket)
-
-
-def find_socket(environ: Mapping[str, str]) -> Path:
-    """Where Docker's or Podman's engine listens: as `DOCKER_HOST` says, or where they usually do.
-
-    Raises BaseUnavailableError where there is none.
-    """
-    if host := environ.get("DOCKER_HOST"):
-        if not host.startswith("unix://"):
-            raise BaseUnavailableError(
-                f"images can be taken from an engine on this machine only, and DOCKER_HOST is {host}",
-                hint="push the image to a registry, and name it without `engine:`",
-            )
-        return Path(host.removeprefix("unix://"))
-    runtime = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
-    usual = (Path("/var/run/docker.sock"), runtime / "docker.sock", runtime / "podman/podman.sock")
-    for path in (*usual, Path("/run/podman/podman.sock")):
-        if os.access(path, os.R_OK | os.W_OK):
-            return path
-    raise BaseUnavailableError(
-        "there is no container engine here that this user may use",
-        hint="start Docker, or `systemctl --user start podman.socket`, or set DOCKER_HOST",
-    )

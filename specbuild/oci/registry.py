@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -251,12 +252,11 @@ async def open_registry(
     """A Registry with the user's credentials for it."""
     given = network or Network()
     insecure = (endpoint.host,) if endpoint.insecure else ()
-    chosen = Network(
-        proxy=given.proxy,
-        ca_bundle=given.ca_bundle,
-        client_cert=given.client_cert,
+    near = (endpoint.host,) if endpoint.is_loopback else ()
+    chosen = replace(
+        given,
         trusted_hosts=(*given.trusted_hosts, *insecure),
-        direct=(*given.direct, *((endpoint.host,) if endpoint.is_loopback else ())),
+        no_proxy=(*given.no_proxy, *near),
         connect_within=CONNECT_WITHIN,
     )
     login = endpoint.login or endpoint.host

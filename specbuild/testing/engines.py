@@ -16,7 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ from specbuild.sandbox.docker.endpoint import Endpoint
 
 _UP_WITHIN = 60.0
 _DOWN_WITHIN = 60.0
+_CALL_WITHIN = 240.0
+"""Seconds for one call of an engine's command line; builds and archives take some."""
 _MOST_PROCESSES = 32768
 """Podman bounds itself to that many and, without CAP_SYS_RESOURCE, its containers can have no more."""
 
@@ -39,6 +41,10 @@ class PrivateEngine:
     socket: Path
     root: Path
     """The folder of its data."""
+    client: tuple[str, ...]
+    """What its command line begins with."""
+    env: Mapping[str, str]
+    """Variables that its command line needs."""
 
     @property
     def address(self) -> str:
@@ -66,6 +72,19 @@ class PrivateEngine:
             return json.loads(text) if text else None
         except ValueError:
             return text.decode()
+
+    def call(self, *words: str, stdin: bytes = b"", check: bool = True) -> subprocess.CompletedProcess[bytes]:
+        """Call it by its command line. Raises AssertionError for a failure, unless told not to `check`."""
+        done = subprocess.run(
+            [*self.client, *words],
+            input=stdin,
+            capture_output=True,
+            env=os.environ | self.env,
+            check=False,
+            timeout=_CALL_WITHIN,
+        )
+        assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
+        return done
 
     def leftovers(self) -> list[str]:
         """What sessions have left in it while none is open: containers of ours, and images that no Checkpoint has."""
@@ -109,8 +128,9 @@ def docker_engine(*, network: bool = False) -> Generator[PrivateEngine]:
         ]
         command += ["-H", f"unix://{folder}/sock", "--bridge", bridge, "--ip6tables=false"]
         command += [] if network else ["--iptables=false", "--ip-masq=false"]
+        env = {"DOCKER_HOST": f"unix://{folder}/sock", "DOCKER_BUILDKIT": "0"}
         with _running(command, folder, {}):
-            yield PrivateEngine("docker", folder / "sock", folder / "root")
+            yield PrivateEngine("docker", folder / "sock", folder / "root", ("docker",), env)
 
 
 @contextmanager
@@ -119,20 +139,12 @@ def podman_engine() -> Generator[PrivateEngine]:
     with _folder() as folder:
         config = folder / "containers.conf"
         config.write_text(_podman_config())
-        base: list[str | Path] = [
-            "podman",
-            "--root",
-            folder / "root",
-            "--runroot",
-            folder / "run",
-            "--tmpdir",
-            folder / "tmp",
-        ]
-        base += ["--storage-driver", "overlay"]
+        places = ("--root", f"{folder}/root", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp")
+        base = ("podman", *places, "--storage-driver", "overlay")
         env = {"CONTAINERS_CONF": str(config)}
         try:
             with _running([*base, "system", "service", "-t", "0", f"unix://{folder}/sock"], folder, env):
-                yield PrivateEngine("podman", folder / "sock", folder / "root")
+                yield PrivateEngine("podman", folder / "sock", folder / "root", base, env)
         finally:
             done = subprocess.run(
                 [*base, "rm", "--all", "--force", "--time", "0"],

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from specbuild.events import CandidateEnded, Event, StepEnded, StepStarted
 from specbuild.execution import Execution
+from specbuild.outcome import Outcome
 from specbuild.speculate import RaceResult
 from specbuild.tree import EdgeState, Entry, RecipeState
 
@@ -35,7 +36,7 @@ def check_no_work_is_done_twice(executions: Iterable[Execution]) -> None:
         assert done.candidates, "nothing runs without a live recipe"
         by_key.setdefault(done.key, []).append(done)
     for runs in by_key.values():
-        whole = [one for one in runs if one.outcome != "cancelled" and not one.error]
+        whole = [one for one in runs if one.outcome is not Outcome.CANCELLED and not one.error]
         assert len(whole) <= 1, whole
         assert all(first.end <= second.start for first, second in pairwise(runs)), "not twice at once"
 

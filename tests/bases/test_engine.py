@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 from pathlib import Path
 
@@ -11,7 +13,6 @@ from specbuild.bases.choose import provider_of
 from specbuild.bases.engine import EngineBases
 from specbuild.config import Settings
 from specbuild.errors import BaseUnavailableError, UnreachableError
-from specbuild.oci.engine import find_socket
 from specbuild.sandbox.contract import Checkpoint
 from specbuild.sandbox.overlay import OverlayBackend
 from specbuild.testing.fake_engine import Form, fake_engine
@@ -79,11 +80,20 @@ async def test_what_an_engine_has_not_is_told(root: bytes, tmp_path: Path) -> No
         await shop.resolve("engine:tool:1")
 
 
-def test_an_engine_is_found_as_its_own_tools_find_it(tmp_path: Path) -> None:
+async def test_the_engine_is_the_one_that_the_users_docker_context_names(root: bytes, tmp_path: Path) -> None:
     assert provider_of("engine:a:b", Settings(cache_dir=tmp_path)).name == "engine"
-    assert find_socket({"DOCKER_HOST": "unix:///some/where"}) == Path("/some/where")
-    with pytest.raises(BaseUnavailableError, match="on this machine only"):
-        find_socket({"DOCKER_HOST": "tcp://10.0.0.1:2376"})
-    (tmp_path / "podman").mkdir()
-    (tmp_path / "podman/podman.sock").touch()
-    assert find_socket({"XDG_RUNTIME_DIR": str(tmp_path)}).name in {"docker.sock", "podman.sock"}
+    meta = tmp_path / ".docker/contexts/meta" / hashlib.sha256(b"mine").hexdigest()
+    meta.mkdir(parents=True)
+    with fake_engine(tmp_path / "sock", "tool:1", [root]) as engine:
+        (meta / "meta.json").write_text(json.dumps({"Endpoints": {"docker": {"Host": engine.address}}}))
+        shop = EngineBases(tmp_path, environ={"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine"})
+        assert (await shop.resolve("engine:tool:1")).name == "engine:tool:1"
+
+
+async def test_engines_that_are_not_to_be_had_are_told(tmp_path: Path) -> None:
+    elsewhere = EngineBases(tmp_path, environ={"DOCKER_HOST": "tcp://10.0.0.1:2376"})
+    with pytest.raises(BaseUnavailableError, match="on this machine only, and DOCKER_HOST is tcp://"):
+        await elsewhere.resolve("engine:tool:1")
+    nowhere = EngineBases(tmp_path, environ={"HOME": str(tmp_path), "DOCKER_CONTEXT": "none"})
+    with pytest.raises(BaseUnavailableError, match="context 'none'"):
+        await nowhere.resolve("engine:tool:1")

@@ -14,6 +14,7 @@ from specbuild.account import waste
 from specbuild.breadth import Breadth
 from specbuild.errors import BaseUnavailableError, SandboxError, SpecBuildError, TransientError
 from specbuild.events import CandidateEnded, Notice, StepEnded, StepStarted
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.testing.clock import VirtualLoop
@@ -99,7 +100,7 @@ def test_what_cancelled_steps_and_checks_have_used_is_accounted_for() -> None:
         [entry("hangs", recipe("hang"), prior=0.9), entry("works", recipe("install"), prior=0.2, order=1)],
         {"hang": Behaviour(hangs=True), "install": Behaviour(seconds=3, writes={"/lib": b"12345"})},
     )
-    (cancelled,) = (done for done in raced.result.executions if done.outcome == "cancelled")
+    (cancelled,) = (done for done in raced.result.executions if done.outcome is Outcome.CANCELLED)
     assert cancelled.completed is None
     assert cancelled.cpu_seconds == pytest.approx(4.0)
     cost = waste(raced.result)

@@ -15,6 +15,7 @@ from specbuild.events import CandidateEnded, FailureSeen
 from specbuild.execution import Foresight
 from specbuild.failures import Failure, HollowPass
 from specbuild.hedging import Hedging
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.sites import node_at
 from specbuild.speculate import RaceResult, race
@@ -212,7 +213,7 @@ def test_a_check_that_cannot_pass_any_more_is_ended_early_once_its_repair_is_und
     assert result.tree.state("a") is RecipeState.FAILED
     assert "5 of 40 tests had failed" in result.ends["a"]
     ended = next(done for done in result.executions if done.ended_early)
-    assert ended.outcome == "failed"
+    assert ended.outcome is Outcome.FAILED
     assert ended.end == pytest.approx(6.0)
     assert backend.active == set()
 
@@ -288,7 +289,7 @@ def test_whatever_fails_no_step_runs_twice_at_one_node_and_the_end_is_reached(
     entries = [entry(f"r{n}", recipe(*path), prior=0.5 / (n + 1), order=100 * n) for n, path in enumerate(paths)]
     mender = ScriptMender(rivals=dict.fromkeys(["gcc", "make", "pq", "broken"], rivals), most=3)
     raced = Raced(entries, World(world, tells=tells), slots=slots, ahead=ahead, mender=mender)
-    whole = [done.key for done in raced.result.executions if done.outcome != "cancelled"]
+    whole = [done.key for done in raced.result.executions if done.outcome is not Outcome.CANCELLED]
     assert len(whole) == len(set(whole)), "every edge came to its end once at the most"
     assert raced.backend.open == 0
     assert raced.backend.active == set()

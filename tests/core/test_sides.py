@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import anyio
 
 from specbuild.breadth import Breadth
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind, checkpoint_key
 from specbuild.sides import sides
 from specbuild.speculate import RaceResult, race
@@ -130,7 +131,7 @@ def test_packages_are_installed_beside_the_steps_before_them() -> None:
     assert result.winner is not None
     leaf = backend.files[result.winner.recipe.checkpoints[-1]]
     assert set(leaf) == {f"/{command}" for command in PATH}, "all of it is there"
-    assert [done.outcome for done in result.executions if done.outcome == "grafted"] == ["grafted"]
+    assert [done.outcome for done in result.executions].count(Outcome.GRAFTED) == 1
 
 
 def test_a_chain_of_packages_goes_on_aside() -> None:
@@ -169,7 +170,7 @@ def test_nothing_is_installed_aside_any_more_for_a_recipe_that_has_failed() -> N
     assert result.winner is not None
     assert result.winner.id == "r1"
     (aside,) = (done for done in result.executions if done.work == step("apt gcc"))
-    assert aside.outcome == "cancelled"
+    assert aside.outcome is Outcome.CANCELLED
     assert backend.open == 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 import pytest
@@ -19,11 +18,9 @@ from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind, sour
 from specbuild.sandbox.contract import Command, RootfsTar
 from specbuild.sandbox.overlay import OverlayBackend
 from specbuild.sandbox.passthrough import base_environment
+from specbuild.testing.engines import PrivateEngine
 from specbuild.testing.rootfs import tiny_rootfs
 from specbuild.verify.verdict import Verdict
-
-if TYPE_CHECKING:
-    from tests.export.conftest import Client
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.root, pytest.mark.engine, pytest.mark.slow]
 
@@ -107,34 +104,34 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def output(client: Client, image: str) -> str:
-    return client("run", "--rm", "--network=none", image).stdout.decode().strip().splitlines()[-1]
+def output(engine: PrivateEngine, image: str) -> str:
+    return engine.call("run", "--rm", "--network=none", image).stdout.decode().strip().splitlines()[-1]
 
 
-def test_an_archive_loads_and_its_tests_pass_inside(engine: Client, folder: Path) -> None:
-    said = engine("load", "--input", str(folder / "image.tar")).stdout.decode()
+def test_an_archive_loads_and_its_tests_pass_inside(engine: PrivateEngine, folder: Path) -> None:
+    said = engine.call("load", "--input", str(folder / "image.tar")).stdout.decode()
     name = said.split("Loaded image")[1].partition(":")[2].strip()
     assert output(engine, name) == "passed: the tree"
     with tarfile.open(folder / "image.tar") as tar:
         listing = tar.extractfile("manifest.json")
         assert listing is not None
         config = json.load(listing)[0]["Config"].rpartition("/")[2]
-    told = engine("image", "inspect", "--format", "{{.Id}}", name).stdout.decode().strip()
+    told = engine.call("image", "inspect", "--format", "{{.Id}}", name).stdout.decode().strip()
     assert told.removeprefix("sha256:") == config, "both engines know it by the digest of its configuration"
-    assert b"base" in engine("history", name).stdout
+    assert b"base" in engine.call("history", name).stdout
 
 
-def test_podman_takes_the_layout_too(engine: Client, folder: Path) -> None:
-    if engine.argv[0] == "docker":  # 25 and newer do
+def test_podman_takes_the_layout_too(engine: PrivateEngine, folder: Path) -> None:
+    if engine.name == "docker":  # 25 and newer do
         return
-    said = engine("load", "--input", str(folder / "layout.tar")).stdout.decode()
+    said = engine.call("load", "--input", str(folder / "layout.tar")).stdout.decode()
     assert output(engine, said.split("Loaded image")[1].partition(":")[2].strip()) == "passed: the tree"
 
 
-def test_the_dockerfile_builds_and_its_tests_pass_inside(engine: Client, folder: Path) -> None:
-    engine("load", "--input", str(folder / "base.tar"))
+def test_the_dockerfile_builds_and_its_tests_pass_inside(engine: PrivateEngine, folder: Path) -> None:
+    engine.call("load", "--input", str(folder / "base.tar"))
     text = dockerfile(environment())
-    engine(
+    engine.call(
         *("build", "--tag", "localhost/built:1", "--network=none", "--build-arg", "BASE=localhost/tiny:1"),
         *("--file", "-", str(folder / "source")),
         stdin=text.encode(),
@@ -142,17 +139,17 @@ def test_the_dockerfile_builds_and_its_tests_pass_inside(engine: Client, folder:
     assert output(engine, "localhost/built:1") == "passed: the tree"
 
 
-def test_a_step_that_fails_ends_the_build(engine: Client, folder: Path) -> None:
-    engine("load", "--input", str(folder / "base.tar"))
+def test_a_step_that_fails_ends_the_build(engine: PrivateEngine, folder: Path) -> None:
+    engine.call("load", "--input", str(folder / "base.tar"))
     made = environment()
     assert made.recipe is not None
     bad = made.recipe.steps[0].model_copy(update={"run": "false\ntouch /late"})
     text = dockerfile(made.model_copy(update={"recipe": made.recipe.model_copy(update={"steps": (bad,)})}))
-    done = engine(
+    done = engine.call(
         *("build", "--tag", "localhost/bad:1", "--network=none", "--build-arg", "BASE=localhost/tiny:1"),
         *("--file", "-", str(folder / "source")),
         stdin=text.encode(),
         check=False,
     )
     assert done.returncode != 0
-    assert engine("image", "inspect", "localhost/bad:1", check=False).returncode != 0
+    assert engine.call("image", "inspect", "localhost/bad:1", check=False).returncode != 0

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from specbuild.events import CandidateProposed, Notice, RepairJudged
-from specbuild.execution import Execution, Outcome
+from specbuild.execution import Execution
 from specbuild.failures import Failure, MissingModule, NetworkTrouble, ServiceNeeded
 from specbuild.field import Field
 from specbuild.knowledge.outcomes import Outcomes
 from specbuild.knowledge.query import Knowledge
 from specbuild.mending import MOST_REPAIRS, SPREADS, Mender
+from specbuild.outcome import Outcome
 from specbuild.recipe import UV, BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.repo.facts import Evidence, Facts, TestNeed
 from specbuild.strategies.contract import Candidate
@@ -139,7 +140,7 @@ async def test_what_is_foreseen_gives_the_same_recipe_as_what_is_observed(scene:
 
 async def test_a_repair_that_did_not_work_is_not_made_again(scene: Scene) -> None:
     (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
-    scene.ended(best, CHECK, "failed", NO_TOML)
+    scene.ended(best, CHECK, Outcome.FAILED, NO_TOML)
     again = await scene.mend(best, CHECK, NO_TOML)
     names = {repair.name for entry in again for repair in scene.field.runners[entry.id].repairs[1:]}
     assert scene.field.runners[best.id].repairs[0].name not in names
@@ -147,7 +148,7 @@ async def test_a_repair_that_did_not_work_is_not_made_again(scene: Scene) -> Non
 
 async def test_where_every_repair_was_in_vain_nothing_else_is_tried(scene: Scene) -> None:
     for entry in await scene.mend(scene.first, CHECK, NO_TOML):
-        scene.ended(entry, CHECK, "failed", NO_TOML)
+        scene.ended(entry, CHECK, Outcome.FAILED, NO_TOML)
     other = MissingModule(language="python", module="simplejson")
     assert await scene.mend(scene.first, CHECK, NO_TOML, other) == []
     assert await scene.mend(scene.first, CHECK, other) != [], "alone it can be cured"
@@ -160,13 +161,13 @@ async def test_a_chain_of_repairs_has_an_end(scene: Scene) -> None:
         if not made:
             break
         entry = made[0]
-        scene.ended(entry, CHECK, "failed", NO_YAML)
+        scene.ended(entry, CHECK, Outcome.FAILED, NO_YAML)
     assert len(scene.field.runners[entry.id].repairs) == MOST_REPAIRS
 
 
 async def test_a_repair_that_has_worked_no_longer_counts_against_its_candidate(scene: Scene) -> None:
     (unsure, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
-    scene.ended(unsure, CHECK, "failed", NO_YAML)
+    scene.ended(unsure, CHECK, Outcome.FAILED, NO_YAML)
     (sure, *_) = await scene.mend(unsure, CHECK, MissingModule(language="python", module="simplejson"))
     assert sure.prior > unsure.prior * 0.9
 
@@ -205,20 +206,20 @@ async def test_a_failure_in_one_branch_is_foreseen_in_another(scene: Scene) -> N
 async def test_repairs_are_judged_by_whether_the_failure_is_gone(scene: Scene) -> None:
     (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
     name = scene.field.runners[best.id].repairs[0].name
-    scene.ended(best, CHECK, "failed", NO_YAML)
+    scene.ended(best, CHECK, Outcome.FAILED, NO_YAML)
     assert scene.judged() == [(name, True)], "another failure came: this one is gone"
 
 
 async def test_a_repair_whose_own_step_fails_did_not_work(scene: Scene) -> None:
     (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
     name = scene.field.runners[best.id].repairs[0].name
-    scene.ended(best, best.recipe.steps[2], "failed")
+    scene.ended(best, best.recipe.steps[2], Outcome.FAILED)
     assert scene.judged() == [(name, False)]
 
 
 async def test_what_was_cancelled_judges_nothing(scene: Scene) -> None:
     (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
-    scene.ended(best, CHECK, "cancelled")
+    scene.ended(best, CHECK, Outcome.CANCELLED)
     assert scene.judged() == []
 
 
@@ -229,7 +230,7 @@ async def test_outcomes_are_kept_and_change_the_order_of_repairs_in_the_next_bui
         assert len(made) > 1, "there are rivals"
         loser = first.field.runners[made[0].id].repairs[0].name
         for _ in range(20):
-            first.ended(made[0], CHECK, "failed", UNKNOWN)
+            first.ended(made[0], CHECK, Outcome.FAILED, UNKNOWN)
             await first.mender.learn()
         second = Scene(tmp_path, outcomes)
         again = await second.mend(second.first, CHECK, UNKNOWN)
@@ -240,8 +241,8 @@ async def test_outcomes_are_kept_and_change_the_order_of_repairs_in_the_next_bui
 async def test_durations_of_steps_that_ended_well_are_learned(tmp_path: Path) -> None:
     with Outcomes(tmp_path / "knowledge") as outcomes:
         scene = Scene(tmp_path, outcomes)
-        scene.ended(scene.first, BUILD, "ok")
-        scene.ended(scene.first, CHECK, "failed")
+        scene.ended(scene.first, BUILD, Outcome.OK)
+        scene.ended(scene.first, CHECK, Outcome.FAILED)
         await scene.mender.learn()
         assert outcomes.usual_seconds("kind:build") == pytest.approx(2.0)
         assert outcomes.usual_seconds("kind:test") is None

@@ -189,6 +189,58 @@ async def test_the_proxy_that_is_set_is_used(monkeypatch: pytest.MonkeyPatch) ->
             assert (await client.get("http://nowhere.invalid/a")).body == b"through"
 
 
+@pytest.mark.parametrize("by", ["variable", "setting"])
+async def test_hosts_that_need_no_proxy_are_reached_without(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve({"/a": Answer(b"directly")}) as server, serve({f"{server.url}/a": Answer(b"through")}) as proxy:
+        host = server.url.removeprefix("http://")
+        if by == "variable":
+            monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        given = proxy.url if by == "setting" else None
+        for no_proxy, body in (
+            ((), b"through"),
+            ((host,), b"directly"),
+            (("*",), b"directly"),
+            (("a.test",), b"through"),
+        ):
+            async with Client(Network(proxy=given, no_proxy=no_proxy)) as client:
+                assert (await client.get(f"{server.url}/a")).body == body, no_proxy
+
+
+async def test_a_client_follows_redirects_and_a_proxy_passes_them_on() -> None:
+    moved = Answer(status=302, headers={"Location": "/b"})
+    with serve({"/a": moved, "/b": Answer(b"there")}) as server:
+        async with Client() as client:
+            async with client.exchange("GET", f"{server.url}/a") as answer:
+                assert (answer.status, await answer.read()) == (200, b"there")
+                assert answer.url == f"{server.url}/b"
+            async with client.forward("GET", f"{server.url}/a", headers=[("host", "x"), ("x-only", "this")]) as answer:
+                assert answer.status == 302
+                assert ("location", "/b") in answer.fields
+    assert server.requests[0].headers["user-agent"].startswith("specbuild/")
+    assert dict(server.requests[-1].headers) == {"host": "x", "x-only": "this"}
+
+
+@pytest.mark.parametrize("cut", [-1, 0, 5])
+async def test_an_answer_that_breaks_off_is_transient_however_it_is_read(cut: int) -> None:
+    with serve({"/a": Answer(BODY, cut=cut)}) as server:
+        async with Client() as client:
+            for send in (client.exchange, client.forward):
+                with pytest.raises(TransientError):
+                    async with send("GET", f"{server.url}/a") as answer:
+                        await answer.read()
+                with pytest.raises(TransientError):
+                    async with send("GET", f"{server.url}/a") as answer:
+                        assert b"".join([chunk async for chunk in answer.chunks()]) == b"never"
+
+
+async def test_an_answer_need_not_be_read_to_its_end() -> None:
+    with serve({"/a": Answer(BODY)}) as server:
+        async with Client() as client:
+            for send in (client.exchange, client.forward):
+                async with send("GET", f"{server.url}/a") as answer:
+                    assert len(await anext(answer.chunks(1000))) == 1000
+
+
 async def test_an_address_of_another_kind_is_a_usage_error() -> None:
     async with Client(retry=QUICK) as client:
         with pytest.raises(UsageError):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from specbuild.errors import ConfigError, EngineNotRunningError
 from specbuild.sandbox.docker.endpoint import Endpoint, find_endpoint, sockets
+from specbuild.testing.remote import interpreter
 
 
 def _context(home: Path, name: str, host: str, *, current: bool = True, lax: bool = False) -> Path:
@@ -93,6 +95,34 @@ def test_a_socket_at_its_usual_place_is_found(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.bind(str(path))
         assert _found(tmp_path).socket in {path, Path("/var/run/docker.sock")}
+
+
+@pytest.mark.root
+def test_an_engine_that_this_user_may_use_goes_before_one_that_he_may_not(public: Path, ordinary_user: str) -> None:
+    first, mine = public / "run/docker.sock", public / "run/podman/podman.sock"
+    mine.parent.mkdir(parents=True)
+    program = """
+import os
+from specbuild.sandbox.docker.endpoint import find_endpoint
+print(find_endpoint(os.environ).socket)
+"""
+    python, path = interpreter(ordinary_user)
+    with socket.socket(socket.AF_UNIX) as others, socket.socket(socket.AF_UNIX) as own:
+        others.bind(str(first))
+        first.chmod(0o600)
+        own.bind(str(mine))
+        mine.chmod(0o666)
+        env = {"HOME": str(public), "XDG_RUNTIME_DIR": str(public / "run"), "PYTHONPATH": path}
+        found = subprocess.run(
+            [python, "-c", program],
+            user=ordinary_user,
+            group=ordinary_user,
+            extra_groups=[],
+            env=env,
+            capture_output=True,
+            text=True,
+        )
+    assert found.stdout.strip() == str(mine), found.stderr
 
 
 def test_the_default_context_stands_for_the_usual_places(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from specbuild.sandbox.docker import DockerBackend
 from specbuild.sandbox.docker.endpoint import Endpoint
 from specbuild.sandbox.docker.engine import Engine
 from specbuild.sandbox.docker.refusals import refusal
+from specbuild.sandbox.docker.request import Request
 
 REFUSALS = {
     "write /var/lib/docker/tmp/x: no space left on device": EngineFullError,
@@ -112,14 +113,14 @@ async def test_an_engine_that_does_not_answer(tmp_path: Path) -> None:
         Engine(endpoint) as engine,
     ):
         with pytest.raises(EngineBusyError, match="info"):
-            await engine.json("GET", "info", within=0.2)
+            await engine.json(Request("GET", "info", within=0.2))
 
 
 async def test_what_an_engine_refuses_is_told_with_its_words(tmp_path: Path) -> None:
     answers = {"_ping": (200, "OK"), "commit": (500, {"message": "no space left on device"})}
     async with answering(tmp_path / "sock", answers) as endpoint, Engine(endpoint) as engine:
         with pytest.raises(EngineFullError, match="no space left") as caught:
-            await engine.json("POST", "commit")
+            await engine.json(Request("POST", "commit"))
         assert caught.value.status == 500
 
 

@@ -74,7 +74,7 @@ async def test_a_live_upper_cannot_become_a_lower_layer(tmp_path: Path, tiny: Pa
             tasks.cancel_scope.cancel()
         sandbox = OverlaySandbox(
             backend._machines[next(iter(backend._machines))],  # pyright: ignore[reportPrivateUsage]
-            backend._store.require("base"),  # pyright: ignore[reportPrivateUsage]
+            backend._store.claims.require("base"),  # pyright: ignore[reportPrivateUsage]
             box.id,
             (f"live/{box.id}/diff",),
             Limits(),

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from specbuild.errors import StoreError
+from specbuild.sandbox.claims import file_name
 from specbuild.sandbox.overlay.reap import reap
-from specbuild.sandbox.overlay.store import Layer, Realm, Store, file_name, mounts_below
+from specbuild.sandbox.overlay.store import Layer, Realm, Store, mounts_below
 
 
 def opened(root: Path) -> Store:
@@ -21,7 +22,7 @@ def opened(root: Path) -> Store:
 
 
 def add(store: Store, key: str, parent: str | None, text: str = "") -> Layer:
-    above = None if parent is None else store.require(parent)
+    above = None if parent is None else store.claims.require(parent)
     below = () if above is None else store.stack_on(above)
     name = store.new_live(Realm.MAPPED)
     (store.realm(Realm.MAPPED) / "live" / name / "diff" / "which").write_text(text or key)
@@ -65,7 +66,7 @@ def test_a_session_that_ends_gives_up_what_nobody_keeps_or_leases(tmp_path: Path
     add(store, "leased", "base")
     add(store, "neither", "base")
     store.keep("kept", "an environment")
-    other.find("leased")
+    other.claims.lease("leased")
     store.collect(bases=False, ending=True)
     assert keys(store) == {"base", "kept-parent", "kept", "leased"}
 
@@ -79,7 +80,7 @@ def test_what_is_forgotten_goes_and_bases_go_last(tmp_path: Path) -> None:
     store.open({})
     store.collect(bases=True)
     assert keys(store) == {"base", "kept"}
-    store.forget("name")
+    store.claims.forget("name")
     store.collect(bases=False)
     assert keys(store) == {"base"}
     store.collect(bases=True)
@@ -107,7 +108,7 @@ def test_a_layer_that_a_power_cut_has_damaged_is_as_good_as_none(tmp_path: Path,
         store.keep(key, f"name of {key}")
     (tmp_path / "mapped/layers/damaged/meta.json").write_text(damage)
     later = opened(tmp_path)
-    assert later.find("damaged") is None
+    assert later.claims.lease("damaged") is None
     trash = later.collect(bases=False)[Realm.MAPPED]
     assert len(trash) == 2, "the damaged one, and the one that lies on it"
     assert keys(later) == {"base", "other", "sound"}
@@ -131,7 +132,7 @@ from specbuild.sandbox.overlay.store import Layer, Realm, Store
 store = Store(Path(sys.argv[1]))
 store.open({"pid": os.getpid()})
 for key, parent in (("base", None), ("kept", "base"), ("lost", "kept")):
-    above = parent and store.require(parent)
+    above = parent and store.claims.require(parent)
     below = store.stack_on(above) if above else ()
     layer = Layer(key, parent, len(below) + 1, 10, Realm.MAPPED, below)
     store.freeze(store.new_live(Realm.MAPPED), layer)

@@ -25,9 +25,9 @@ from specbuild.errors import SandboxError
 from specbuild.events import Event, StepEnded
 from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.sandbox.cgroups import groups_anywhere, hierarchies
+from specbuild.sandbox.claims import file_name
 from specbuild.sandbox.contract import Command, RootfsTar
 from specbuild.sandbox.overlay import OverlayBackend
-from specbuild.sandbox.overlay.store import file_name
 from specbuild.speculate import RaceResult
 from specbuild.testing.fakes import Recorder
 from specbuild.testing.leftovers import descendants, leftovers, stray_processes

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.sandbox.contract import RootfsTar
 from specbuild.sandbox.overlay import OverlayBackend
@@ -41,7 +42,7 @@ async def raced(backend: OverlayBackend, tiny: Path, *steps: Step, check: str) -
     return result
 
 
-def outcomes(result: RaceResult, step: Step) -> list[str]:
+def outcomes(result: RaceResult, step: Step) -> list[Outcome]:
     return [done.outcome for done in result.executions if done.work == step]
 
 
@@ -61,8 +62,8 @@ async def test_what_was_installed_beside_is_in_the_environment(tmp_path: Path, t
             check="cat /opt/venv/uv /opt/venv/dependency /opt/venv/built; test -e /usr/python/lib",
         )
         assert result.winner is not None, result.ends
-        assert outcomes(result, gcc) == ["ok", "grafted"]
-        assert outcomes(result, cairo) == ["ok", "grafted"]
+        assert outcomes(result, gcc) == [Outcome.OK, Outcome.GRAFTED]
+        assert outcomes(result, cairo) == [Outcome.OK, Outcome.GRAFTED]
         leaf = await backend.find(result.winner.recipe.checkpoints[-1])
         assert leaf is not None
         assert await seen(backend, leaf, "cat /db/status; cd /opt/venv; echo *") == (

@@ -52,11 +52,11 @@ class Asking:
         url = path if "://" in path else self._server.url + path
         async with self._client.forward(method, url, headers=pairs) as answer:
             body = b""
-            async for chunk in answer.chunks:
+            async for chunk in answer.chunks():
                 if not body:
                     begins()
                 body += chunk
-            return Given(answer.status, answer.reason, dict(answer.headers), body)
+            return Given(answer.status, answer.reason, dict(answer.fields), body)
 
 
 @asynccontextmanager
@@ -379,7 +379,7 @@ async def test_an_engine_that_is_killed_leaves_no_part_of_a_file(tmp_path: Path)
                 Client(Network(proxy=address)) as client,
                 client.forward("GET", server.url + DEB) as answer,
             ):
-                assert await anext(answer.chunks)
+                assert await anext(answer.chunks())
                 engine.send_signal(signal.SIGKILL)
                 await engine.wait()
         gate.set()

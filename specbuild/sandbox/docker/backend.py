@@ -42,7 +42,7 @@ class DockerBackend:
             about = await self._engine.about()
             ledger = Ledger(self.root / _ledger_name(self._engine.endpoint, about))
             await anyio.to_thread.run_sync(ledger.open)
-            boxes = Boxes(self._engine, about, ledger.id, ledger.session)
+            boxes = Boxes(self._engine, about, ledger.id, ledger.claims.session)
             self._shop = Shop(boxes, Images(boxes, ledger), ledger, {})
             await reap(boxes, self._shop.images, ledger)
         except BaseException:
@@ -56,7 +56,7 @@ class DockerBackend:
                 if self._shop is not None:
                     with anyio.move_on_after(_SETTLE_WITHIN):
                         await self.release()
-                    await anyio.to_thread.run_sync(self._shop.ledger.close)
+                    await anyio.to_thread.run_sync(self._shop.ledger.claims.close)
             finally:
                 self._shop = None
                 if self._engine is not None:
@@ -108,7 +108,7 @@ class DockerBackend:
     async def _fork(self, parent: Checkpoint, limits: Limits) -> AsyncGenerator[Sandbox, None]:
         shop = self.shop
         state = await shop.images.start_of(await shop.images.require(parent.key))
-        sandbox = DockerSandbox(shop, state, shop.ledger.new_name(), limits)
+        sandbox = DockerSandbox(shop, state, shop.ledger.claims.new_name(), limits)
         try:
             yield sandbox
         finally:
@@ -125,11 +125,11 @@ class DockerBackend:
 
     async def keep(self, key: str, name: str) -> None:
         """Keep a Checkpoint and its chain beyond this session under a name."""
-        await anyio.to_thread.run_sync(self.shop.ledger.keep, key, name)
+        await anyio.to_thread.run_sync(self.shop.ledger.claims.keep, key, name)
 
     async def forget(self, name: str) -> None:
         """End what `keep` promised for that name."""
-        await anyio.to_thread.run_sync(self.shop.ledger.forget, name)
+        await anyio.to_thread.run_sync(self.shop.ledger.claims.forget, name)
 
     async def release(self) -> None:
         """Give up the Checkpoints of this session that nobody keeps and no other session leases."""

@@ -7,7 +7,7 @@ deadline, also when whoever waits was cancelled; else it could be made after it 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ import anyio
 from specbuild.errors import EngineError
 from specbuild.sandbox.contract import Limits
 from specbuild.sandbox.docker import envelope
-from specbuild.sandbox.docker.engine import LONG, SHORT, About, Engine, dig
+from specbuild.sandbox.docker.engine import About, Engine, dig
+from specbuild.sandbox.docker.request import LONG, SHORT, Request
 
 LABEL = "specbuild"
 """On everything of ours."""
@@ -79,7 +80,8 @@ class Boxes:
             "Labels": self.labels(),
             "HostConfig": self._host_config(limits, places),
         }
-        await self._whole("POST", "containers/create", params={"name": name}, body=body, within=LONG)
+        request = Request("POST", "containers/create", {"name": name}, body, within=LONG, whole=True)
+        await self.engine.json(request)
 
     def _host_config(self, limits: Limits, places: Mapping[str, tuple[str, bool]]) -> dict[str, Any]:
         config: dict[str, Any] = {
@@ -110,37 +112,36 @@ class Boxes:
 
     async def start(self, name: str) -> None:
         """Start a container that does not run."""
-        await self._whole("POST", f"containers/{name}/start", within=LONG)
+        await self.engine.json(Request("POST", f"containers/{name}/start", within=LONG, whole=True))
 
     async def kill(self, name: str) -> None:
         """Kill all of a container, if it runs."""
         with anyio.CancelScope(shield=True), suppress_missing():
-            await self.engine.json("POST", f"containers/{name}/kill", params={"signal": "KILL"}, urgent=True)
+            await self.engine.json(Request("POST", f"containers/{name}/kill", {"signal": "KILL"}, urgent=True))
 
     async def wait(self, name: str) -> int:
         """The exit status of a container that is about to end. Raises EngineBusyError when it does not."""
         path, params = f"containers/{name}/wait", {"interval": "10ms"}  # how often Podman looks
-        answer = await self.engine.json("POST", path, params=params, within=STOPPED_WITHIN, urgent=True)
+        answer = await self.engine.json(Request("POST", path, params, within=STOPPED_WITHIN, urgent=True))
         return int(answer["StatusCode"])
 
     async def remove(self, name: str) -> None:
         """Kill and remove a container, if there is one."""
-        params = {"force": "1", "v": "1"}
+        path, params = f"containers/{name}", {"force": "1", "v": "1"}
         with anyio.CancelScope(shield=True), suppress_missing():
-            await self.engine.json("DELETE", f"containers/{name}", params=params, within=REMOVED_WITHIN, urgent=True)
+            await self.engine.json(Request("DELETE", path, params, within=REMOVED_WITHIN, urgent=True))
 
     async def inspect(self, name: str, *, size: bool = False) -> dict[str, Any]:
         """Everything that the engine knows of a container."""
-        found: dict[str, Any] = await self.engine.json(
-            "GET", f"containers/{name}/json", params={"size": "1" if size else "0"}, within=LONG if size else SHORT
-        )
+        path, params = f"containers/{name}/json", {"size": "1" if size else "0"}
+        found: dict[str, Any] = await self.engine.json(Request("GET", path, params, within=LONG if size else SHORT))
         return found
 
     async def used(self, name: str) -> Used | None:
         """What a container has used, if it runs."""
+        path, params = f"containers/{name}/stats", {"stream": "false", "one-shot": "true"}
         try:
-            params = {"stream": "false", "one-shot": "true"}
-            stats = await self.engine.json("GET", f"containers/{name}/stats", params=params, within=10, urgent=True)
+            stats = await self.engine.json(Request("GET", path, params, within=10, urgent=True))
         except EngineError:
             return None
         total: int = dig(stats, "cpu_stats", "cpu_usage", "total_usage") or 0
@@ -149,16 +150,12 @@ class Boxes:
     async def reweigh(self, name: str, weight: int) -> None:
         """Change the share of CPU of a container; one that ends meanwhile, or an engine that cannot, is fine."""
         with suppress_missing():
-            await self.engine.json(
-                "POST", f"containers/{name}/update", body={"CpuShares": self.shares(weight)}, urgent=True
-            )
+            body = {"CpuShares": self.shares(weight)}
+            await self.engine.json(Request("POST", f"containers/{name}/update", body=body, urgent=True))
 
     async def containers(self) -> list[dict[str, Any]]:
         """All containers of this ledger."""
-        filters = f'{{"label":["{STORE}={self.store}"]}}'
-        found: list[dict[str, Any]] = await self.engine.json(
-            "GET", "containers/json", params={"all": "1", "filters": filters}
-        )
+        found: list[dict[str, Any]] = await self.engine.json(Request("GET", "containers/json", self._ours()))
         return found
 
     # Images
@@ -167,13 +164,13 @@ class Boxes:
         """The files of a container that does not run as an image; its id."""
         changes = [f"LABEL {key}={value}" for key, value in self.labels(**labels).items()]
         params = {"container": name, "pause": "0", "changes": changes}
-        answer = await self._whole("POST", "commit", params=params, body={}, within=LONG)
+        answer = await self.engine.json(Request("POST", "commit", params, body={}, within=LONG, whole=True))
         return _digest(str(answer["Id"]))
 
     async def image(self, image: str) -> dict[str, Any] | None:
         """Everything that the engine knows of an image; None when it has no such."""
         try:
-            found: dict[str, Any] = await self.engine.json("GET", f"images/{image}/json")
+            found: dict[str, Any] = await self.engine.json(Request("GET", f"images/{image}/json"))
         except EngineError as error:
             if error.status == 404:
                 return None
@@ -182,14 +179,12 @@ class Boxes:
 
     async def tag(self, image: str, name: str) -> None:
         """Give an image a name of ours."""
-        await self._whole("POST", f"images/{image}/tag", params={"repo": f"{REPOSITORY}/{self.store}", "tag": name})
+        params = {"repo": f"{REPOSITORY}/{self.store}", "tag": name}
+        await self.engine.json(Request("POST", f"images/{image}/tag", params, whole=True))
 
     async def images(self) -> list[dict[str, Any]]:
         """All images of this ledger."""
-        filters = f'{{"label":["{STORE}={self.store}"]}}'
-        found: list[dict[str, Any]] = await self.engine.json(
-            "GET", "images/json", params={"all": "1", "filters": filters}
-        )
+        found: list[dict[str, Any]] = await self.engine.json(Request("GET", "images/json", self._ours()))
         return found
 
     async def remove_image(self, image: str) -> None:
@@ -212,7 +207,7 @@ class Boxes:
             for _ in range(_TRIES):
                 try:
                     params = {"force": "0", "noprune": "1"}
-                    await self.engine.json("DELETE", f"images/{name}", params=params, within=LONG)
+                    await self.engine.json(Request("DELETE", f"images/{name}", params, within=LONG))
                 except EngineError as error:
                     if error.status != 409:
                         return
@@ -220,16 +215,9 @@ class Boxes:
                 else:
                     return
 
-    async def _whole(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str | Sequence[str]] | None = None,
-        body: Any = None,
-        within: float = SHORT,
-    ) -> Any:
-        return await self.engine.json(method, path, params=params, body=body, within=within, whole=True)
+    def _ours(self) -> dict[str, str]:
+        """Parameters for all that carries the label of this ledger."""
+        return {"all": "1", "filters": f'{{"label":["{STORE}={self.store}"]}}'}
 
 
 def _digest(image: str) -> str:

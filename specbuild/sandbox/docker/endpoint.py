@@ -46,7 +46,10 @@ class Endpoint:
 
 
 def find_endpoint(environ: Mapping[str, str] | None = None) -> Endpoint:
-    """The engine that `docker` would talk to, else Podman's. Raises ConfigError, EngineNotRunningError."""
+    """The engine that `docker` would talk to, else Podman's; one that this user may use before one that he may not.
+
+    Raises ConfigError, EngineNotRunningError.
+    """
     env = os.environ if environ is None else environ
     home = Path(env.get("HOME") or "/root")
     config = Path(env.get("DOCKER_CONFIG") or home / ".docker")
@@ -55,9 +58,9 @@ def find_endpoint(environ: Mapping[str, str] | None = None) -> Endpoint:
     name = env.get("DOCKER_CONTEXT") or _current_context(config)
     if name and name != "default":
         return _of_context(config, name)
-    for path in sockets(env):
-        if _is_socket(path):
-            return Endpoint(f"unix://{path}", origin="its usual place")
+    if there := [path for path in sockets(env) if _is_socket(path)]:
+        mine = next((path for path in there if os.access(path, os.R_OK | os.W_OK)), there[0])
+        return Endpoint(f"unix://{mine}", origin="its usual place")
     raise EngineNotRunningError(
         "no container engine was found: DOCKER_HOST is not set, there is no Docker context, and no socket at "
         + ", ".join(map(str, sockets(env))),

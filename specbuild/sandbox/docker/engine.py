@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -22,19 +22,12 @@ from yarl import URL
 from specbuild.errors import EngineAccessError, EngineBusyError, EngineError, EngineTooOldError
 from specbuild.sandbox.docker.endpoint import Endpoint, Tls
 from specbuild.sandbox.docker.refusals import refusal, unreachable
+from specbuild.sandbox.docker.request import SHORT, Json, Request
 
 OLDEST_API = (1, 40)
 """Docker 19.03 and Podman 3: the first with `next-exit` waits, and labels on everything that is made here."""
-SHORT = 60.0
-"""Seconds for a call that costs the engine little; much more than it takes on a machine that is overloaded."""
-LONG = 1800.0
-"""Seconds for a call that copies files: on a slow disk a commit of gigabytes takes minutes."""
 MOST_AT_ONCE = 8
 """Calls that an engine works on at once; the others wait here. dockerd gets slower with more, not faster."""
-_PIECE = 256 << 10
-
-Json = Any
-"""What JSON holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,7 @@ class Engine:
 
         The answer to `version` would say more, and takes Podman a second.
         """
-        async with self.request("GET", "_ping", versioned=False) as response:
+        async with self.send(Request("GET", "_ping", versioned=False)) as response:
             api = response.headers.get("Api-Version", "0")
             self._podman = "Libpod-API-Version" in response.headers
         if tuple(map(int, api.split("."))) < OLDEST_API:
@@ -104,7 +97,7 @@ class Engine:
 
     async def about(self) -> About:
         """Who answers, and how it is set up."""
-        info = await self.json("GET", "info")
+        info = await self.json(Request("GET", "info"))
         options: list[str] = info.get("SecurityOptions") or []
         return About(
             name="Podman" if self._podman else "Docker",
@@ -118,31 +111,9 @@ class Engine:
             local=self.endpoint.socket is not None,
         )
 
-    async def json(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str | Sequence[str]] | None = None,
-        body: Json = None,
-        data: bytes | AsyncIterable[bytes] | None = None,
-        within: float = SHORT,
-        versioned: bool = True,
-        urgent: bool = False,
-        whole: bool = False,
-    ) -> Json:
+    async def json(self, request: Request) -> Json:
         """The answer's JSON, or its text where it is none. Raises EngineError and its kinds."""
-        async with self.request(
-            method,
-            path,
-            params=params,
-            body=body,
-            data=data,
-            within=within,
-            versioned=versioned,
-            urgent=urgent,
-            whole=whole,
-        ) as response:
+        async with self.send(request) as response:
             text = await response.read()
         try:
             return json.loads(text) if text else {}
@@ -150,32 +121,16 @@ class Engine:
             return text.decode("utf-8", "replace")
 
     @asynccontextmanager
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str | Sequence[str]] | None = None,
-        body: Json = None,
-        data: bytes | AsyncIterable[bytes] | None = None,
-        within: float = SHORT,
-        versioned: bool = True,
-        urgent: bool = False,
-        whole: bool = False,
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        """A call whose answer is read in the `async with`.
-
-        What is `urgent` waits for no other call. What is `whole` is not given up once it is on its way, also when
-        whoever waits was cancelled: else it could happen after it was looked for.
-        """
-        async with self._turn(urgent=urgent):
-            with anyio.CancelScope(shield=whole):
+    async def send(self, request: Request) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """The answer of success, which is read in the `async with`. Raises EngineError and its kinds."""
+        async with self._turn(urgent=request.urgent):
+            with anyio.CancelScope(shield=request.whole):
                 try:
-                    with anyio.fail_after(within):
-                        async with self._open(method, path, params, body, data, versioned=versioned) as response:
+                    with anyio.fail_after(request.within):
+                        async with self._open(request) as response:
                             yield response
                 except TimeoutError as error:
-                    raise _late(f"{method} {path}", within) from error
+                    raise _late(request.name, request.within) from error
                 except (aiohttp.ClientError, OSError) as error:
                     raise unreachable(self.endpoint, error) from error
 
@@ -188,25 +143,16 @@ class Engine:
             yield
 
     @asynccontextmanager
-    async def _open(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str | Sequence[str]] | None,
-        body: Json,
-        data: bytes | AsyncIterable[bytes] | None,
-        *,
-        versioned: bool,
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    async def _open(self, request: Request) -> AsyncGenerator[aiohttp.ClientResponse]:
         client = self._client
-        parts = (client.docker_host, client.api_version, path) if versioned else (client.docker_host, path)
-        url = URL("/".join(parts)).with_query(_query(params or {}))
-        headers = {"Content-Type": "application/x-tar" if data is not None else "application/json"}
-        payload = (None if body is None else json.dumps(body)) if data is None else _pieces(data)
-        async with client.session.request(method, url, data=payload, headers=headers) as response:
+        version = [client.api_version] if request.versioned else []
+        url = URL("/".join([client.docker_host, *version, request.path])).with_query(request.query)
+        async with client.session.request(
+            request.method, url, data=request.content(), headers=request.headers
+        ) as response:
             if response.status >= 400:
                 text = (await response.read()).decode("utf-8", "replace")
-                raise refusal(response.status, _message(text), f"{method} {path}")
+                raise refusal(response.status, _message(text), request.name)
             yield response
 
     @asynccontextmanager
@@ -271,22 +217,6 @@ def dig(answer: Json, *names: str) -> Json:
     for name in names:
         answer = cast("dict[str, Any]", answer).get(name) if isinstance(answer, dict) else None
     return answer
-
-
-async def _pieces(data: bytes | AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """A body that others may get a turn during."""
-    if isinstance(data, bytes):
-        for begin in range(0, len(data), _PIECE):
-            yield data[begin : begin + _PIECE]
-    else:
-        async for piece in data:
-            yield piece
-
-
-def _query(params: Mapping[str, str | Sequence[str]]) -> list[tuple[str, str]]:
-    return [
-        (name, value) for name, values in params.items() for value in ([values] if isinstance(values, str) else values)
-    ]
 
 
 def _message(text: str) -> str:

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from specbuild.errors import EngineError, SandboxError
-from specbuild.sandbox.docker.engine import LONG, Engine
+from specbuild.sandbox.docker.engine import Engine
+from specbuild.sandbox.docker.request import LONG, Archive, Request
 from specbuild.sandbox.docker.tools import ROOTFS
 
 _MOST_LINKS = 40
@@ -92,7 +93,8 @@ class Files:
 
     async def _archive(self, inner: str, most: int) -> bytes:
         data = bytearray()
-        async with self._engine.request("GET", self._path, params={"path": _outer(inner)}, within=LONG) as response:
+        asked = Request("GET", self._path, {"path": _outer(inner)}, within=LONG)
+        async with self._engine.send(asked) as response:
             async for chunk in response.content.iter_chunked(1 << 20):
                 data += chunk
                 if len(data) > most + (1 << 20):
@@ -124,10 +126,10 @@ class Files:
             await self.put(inner, buffer.getvalue())
         return posixpath.join(inner, *missing)
 
-    async def put(self, inner: str, archive: Any, *, outer: bool = False) -> None:
-        """Unpack an archive (bytes, or a stream of them) into a folder that exists."""
+    async def put(self, inner: str, archive: Archive, *, outer: bool = False) -> None:
+        """Unpack an archive into a folder that exists."""
         where = inner if outer else _outer(inner)
-        await self._engine.json("PUT", self._path, params={"path": where}, data=archive, within=LONG)
+        await self._engine.json(Request("PUT", self._path, {"path": where}, archive=archive, within=LONG))
 
     @property
     def _path(self) -> str:
@@ -182,7 +184,7 @@ class Files:
 
     async def _look(self, inner: str) -> Entry | None:
         try:
-            async with self._engine.request("HEAD", self._path, params={"path": _outer(inner)}) as response:
+            async with self._engine.send(Request("HEAD", self._path, {"path": _outer(inner)})) as response:
                 told = response.headers.get("X-Docker-Container-Path-Stat", "")
         except EngineError as error:
             if error.status == 404 or _is_no_folder(error):

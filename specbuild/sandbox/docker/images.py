@@ -9,11 +9,13 @@ from pathlib import Path
 import anyio
 
 from specbuild.errors import BaseUnavailableError, EngineError, StoreError
+from specbuild.sandbox.claims import file_name
 from specbuild.sandbox.contract import Checkpoint, Limits
 from specbuild.sandbox.docker import archives, fidelity
 from specbuild.sandbox.docker.boxes import KEY, Boxes
-from specbuild.sandbox.docker.engine import LONG, dig
-from specbuild.sandbox.docker.ledger import Ledger, State, file_name
+from specbuild.sandbox.docker.engine import dig
+from specbuild.sandbox.docker.ledger import Ledger, State
+from specbuild.sandbox.docker.request import LONG, Archive, Request
 
 MOST_LAYERS = 100
 """Layers of an image that a fork may start from. Docker mounts 125 or so; the fork itself adds two."""
@@ -31,7 +33,7 @@ class Images:
 
     async def find(self, key: str) -> State | None:
         """The state of that key, if its image is still in the engine."""
-        state = await anyio.to_thread.run_sync(self._ledger.find, key)
+        state = await anyio.to_thread.run_sync(self._ledger.claims.lease, key)
         if state is None or key in self._checked:
             return state
         if await self._boxes.image(state.image) is None:
@@ -60,12 +62,11 @@ class Images:
             inspected = await self._boxes.image(image) or {}
             return (await self._add(State(key, None, 1, int(inspected.get("Size", 0)), image, 1))).checkpoint
 
-    async def _import(self, archive: object, labels: Mapping[str, str]) -> str:
+    async def _import(self, archive: Archive, labels: Mapping[str, str]) -> str:
         """An image of one layer; its id."""
         changes = [f"LABEL {name}={value}" for name, value in self._boxes.labels(**labels).items()]
-        params = {"fromSrc": "-", "changes": changes}
-        engine = self._boxes.engine
-        async with engine.request("POST", "images/create", params=params, data=archive, within=LONG) as response:  # type: ignore[arg-type]
+        request = Request("POST", "images/create", {"fromSrc": "-", "changes": changes}, archive=archive, within=LONG)
+        async with self._boxes.engine.send(request) as response:
             told = [json.loads(line) for line in (await response.read()).splitlines() if line.strip()]
         for message in told:
             if "error" in message:
@@ -120,11 +121,11 @@ class Images:
 
     async def _flatten(self, state: State) -> str:
         """An image of one layer with the files of `state`."""
-        container = f"specbuild-{self._ledger.new_name()}"
+        container = f"specbuild-{self._ledger.claims.new_name()}"
         try:
             await self._boxes.create(container, state.image, Limits(), {})
-            engine = self._boxes.engine
-            async with engine.request("GET", f"containers/{container}/export", within=LONG, urgent=True) as files:
+            request = Request("GET", f"containers/{container}/export", within=LONG, urgent=True)
+            async with self._boxes.engine.send(request) as files:
                 flat = await self._import(files.content.iter_chunked(1 << 20), {KEY: file_name(state.key)})
             await self._boxes.tag(flat, f"flat-{file_name(state.key)}")
         finally:

@@ -1,7 +1,6 @@
 """Clears up after sessions whose process was killed: their containers, and images that no Checkpoint has.
 
-Only what carries the label of this ledger is looked at. A session is dead when nobody holds the lock on its file,
-which the kernel takes from a process however it ends.
+Only what carries the label of this ledger is looked at.
 """
 
 from __future__ import annotations
@@ -16,16 +15,27 @@ from specbuild.sandbox.docker.ledger import Ledger
 
 async def reap(boxes: Boxes, images: Images, ledger: Ledger) -> None:
     """Remove what belongs to no session that is alive."""
-    await anyio.to_thread.run_sync(ledger.end_dead_sessions)
+    await anyio.to_thread.run_sync(_end_dead_sessions, ledger)
     await _reap_containers(boxes, ledger)
     await _reap_images(boxes, ledger)
     gone = await anyio.to_thread.run_sync(lambda: ledger.collect(bases=False))
     await images.remove(gone)
 
 
+def _end_dead_sessions(ledger: Ledger) -> None:
+    with ledger.claims.locked():
+        for session in ledger.claims.dead():
+            ledger.claims.end(session)
+
+
+def _alive_sessions(ledger: Ledger) -> set[str]:
+    with ledger.claims.locked():
+        return ledger.claims.alive()
+
+
 async def _reap_containers(boxes: Boxes, ledger: Ledger) -> None:
     found = await boxes.containers()
-    alive = await anyio.to_thread.run_sync(ledger.alive_sessions)
+    alive = await anyio.to_thread.run_sync(_alive_sessions, ledger)
     async with anyio.create_task_group() as group:
         for container in found:
             if dig(container, "Labels", SESSION) not in alive:
@@ -35,7 +45,7 @@ async def _reap_containers(boxes: Boxes, ledger: Ledger) -> None:
 async def _reap_images(boxes: Boxes, ledger: Ledger) -> None:
     """A commit whose process was killed before it was written down; what is being made now has a session that lives."""
     found = await boxes.images()
-    alive = await anyio.to_thread.run_sync(ledger.alive_sessions)
+    alive = await anyio.to_thread.run_sync(_alive_sessions, ledger)
     states = await anyio.to_thread.run_sync(ledger.states)
     known = {image for state in states for image in state.images}
     for image in found:

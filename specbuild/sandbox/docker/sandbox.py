@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,11 +25,12 @@ from specbuild.sandbox.docker.images import Images
 from specbuild.sandbox.docker.ledger import Ledger, State
 from specbuild.sandbox.docker.sizes import Sizes
 from specbuild.sandbox.docker.tools import FOLDER, launch_inside
+from specbuild.sandbox.ends import end_of, not_run
+from specbuild.sandbox.life import DISCARDED, FROZEN, Life
 from specbuild.sandbox.lines import Lines
 from specbuild.sandbox.watch import Watch
 
-FROZEN = "frozen already"
-DISCARDED = "discarded"
+BROKEN = "broken: its container could not be stopped"
 _ASK_WITHIN = 60.0
 """Seconds for a question that the container answers."""
 _MOST_REPORT = 64 << 10
@@ -67,7 +68,7 @@ class DockerSandbox:
         self._running = False
         self._fed = False
         """Whether something may be there for a Command to read."""
-        self._busy = ""
+        self._life = Life(name)
         self._spent = Spent()
 
     @property
@@ -84,17 +85,6 @@ class DockerSandbox:
     def spent(self) -> Spent:
         """What its Commands have used."""
         return self._spent
-
-    @contextlib.contextmanager
-    def _doing(self, what: str) -> Generator[None]:
-        if self._busy:
-            raise StoreError(f"sandbox {self._name} cannot {what}: it is {self._busy}")
-        self._busy = f"busy with {what}"
-        try:
-            yield
-        finally:
-            if self._busy.startswith("busy"):
-                self._busy = ""
 
     # The container
 
@@ -166,7 +156,7 @@ class DockerSandbox:
 
     async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
         """Run one Command to its end."""
-        with self._doing("running a command"):
+        with self._life.doing("running a command"):
             name = await self._ensure(command)
             await self._feed(command.stdin)
             await self._weigh()
@@ -282,7 +272,7 @@ class DockerSandbox:
             await self._shop.boxes.kill(name)
             await self._shop.boxes.wait(name)
         except EngineError:
-            self._busy = "broken: its container could not be stopped"
+            self._life.end(BROKEN)
 
     async def _verdict(self, name: str, report: Report, status: int, watch: Watch, tail: str) -> tuple[End, int, str]:
         """How a Command ended, with which exit code, and why. Raises SandboxError when it never began."""
@@ -301,27 +291,26 @@ class DockerSandbox:
             )
         if not report.ran:
             return End.EXITED, not_run(tail), tail.strip()
-        # A shell reports a signal that killed its child in the same way, and bubblewrap is such a parent.
-        return (End.SIGNALLED if 128 < code <= 192 else End.EXITED), code, ""
+        return end_of(code), code, ""
 
     # Files
 
     async def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """The bytes of a regular file."""
-        with self._doing("reading a file"):
+        with self._life.doing("reading a file"):
             await self._ensure()
             return await self._files.read(path, limit)
 
     async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Write a file owned by the sandbox's root."""
-        with self._doing("writing a file"):
+        with self._life.doing("writing a file"):
             await self._ensure()
             await self._files.write(path, data, mode)
             await self._require_sizes().settle()
 
     async def copy_in(self, source: Path, target: str) -> None:
         """Copy a host folder's content to `target`."""
-        with self._doing("copying files in"):
+        with self._life.doing("copying files in"):
             await self._ensure()
             try:
                 folder = await self._files.folder(target)
@@ -342,19 +331,18 @@ class DockerSandbox:
 
     async def freeze(self, key: str) -> Checkpoint:
         """Make the present files an immutable Checkpoint."""
-        with self._doing("being frozen"):
+        with self._life.doing("being frozen"):
             name = await self._ensure()
             await self._feed(b"")
             size = await self._require_sizes().now()
             made = await self._shop.images.commit(name, self._state, key, self._between, size, self._layers)
             self._between = ()
-            self._busy = FROZEN
+            self._life.end(FROZEN)
         return made
 
     async def discard(self) -> None:
         """Give up what is left of it. Called once, at the end of its `async with`; shielded by who calls."""
-        if self._busy != FROZEN:
-            self._busy = DISCARDED
+        self._life.end(DISCARDED)
         if self._container:
             await self._shop.boxes.remove(self._container)
         for image in reversed(self._between):
@@ -387,11 +375,3 @@ async def _pump(stream: Attached, lines: Lines, said: bytearray) -> None:
             said += data
         await anyio.lowlevel.checkpoint()
     lines.finish()
-
-
-def not_run(tail: str) -> int:
-    """The exit code that a shell has for a program that cannot be executed. Raises SandboxError for other troubles."""
-    said = tail.strip().splitlines()[-1:] or [""]
-    if said[0].startswith(("bwrap: execvp ", "bwrap: Can't chdir to ")):
-        return 126 if said[0].endswith("Permission denied") else 127
-    raise SandboxError(f"the command could not be started: {tail.strip() or 'bubblewrap was killed'}")

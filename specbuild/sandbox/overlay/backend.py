@@ -64,7 +64,7 @@ class OverlayBackend:
     @property
     def is_open(self) -> bool:
         """Whether a session is open."""
-        return self._store.is_open
+        return self._store.claims.is_open
 
     def _about(self) -> About:
         """What a reaper needs to know."""
@@ -112,7 +112,7 @@ class OverlayBackend:
         program = await anyio.to_thread.run_sync(bwrap.find)
         ids = self.ids if realm is Realm.MAPPED or self.unprivileged else None
         folder = self._store.realm(realm)
-        complaints = self.root / "logs" / f"{self._store.session}.{realm}"
+        complaints = self.root / "logs" / f"{self._store.claims.session}.{realm}"
         helper = await HelperClient.start(folder, ids, program, complaints)
         mapped = ids is not None and ids.direct
         try:
@@ -131,7 +131,7 @@ class OverlayBackend:
 
     async def find(self, key: str) -> Checkpoint | None:
         """The Checkpoint of that key, leased to this session."""
-        layer = await anyio.to_thread.run_sync(self._store.find, key)
+        layer = await anyio.to_thread.run_sync(self._store.claims.lease, key)
         return layer.checkpoint if layer else None
 
     async def import_base(self, key: str, source: BaseSource) -> Checkpoint:
@@ -207,7 +207,7 @@ class OverlayBackend:
 
     @asynccontextmanager
     async def _fork(self, parent: Checkpoint, limits: Limits) -> AsyncGenerator[Sandbox, None]:
-        layer = await anyio.to_thread.run_sync(self._store.require, parent.key)
+        layer = await anyio.to_thread.run_sync(self._store.claims.require, parent.key)
         machine = await self._machine(layer.realm)
         lowers = await self._lowers(layer)
         name = await anyio.to_thread.run_sync(self._store.new_live, layer.realm, f"{layer.folder}/diff")
@@ -240,7 +240,7 @@ class OverlayBackend:
         """The Checkpoint `key`: `onto` with the layers that `side` alone has, if nothing was changed on both ways."""
         if existing := await self.find(key):
             return existing
-        stock, scion = [await anyio.to_thread.run_sync(self._store.require, one.key) for one in (onto, side)]
+        stock, scion = [await anyio.to_thread.run_sync(self._store.claims.require, one.key) for one in (onto, side)]
         below, above = self._store.stack_on(stock), self._store.stack_on(scion)
         own = tuple(path for path in above if path not in below)
         others = tuple(path for path in below if path not in above)
@@ -262,14 +262,14 @@ class OverlayBackend:
 
         Raises StoreError for an unknown key.
         """
-        layer = await anyio.to_thread.run_sync(self._store.require, key)
+        layer = await anyio.to_thread.run_sync(self._store.claims.require, key)
         return [self._store.realm(layer.realm) / path for path in self._store.stack_on(layer)]
 
     async def layers(self, key: str) -> tuple[tuple[str, ...], ...]:
         """See `contract.LayerSource`."""
-        states = [await anyio.to_thread.run_sync(self._store.require, key)]
+        states = [await anyio.to_thread.run_sync(self._store.claims.require, key)]
         while (parent := states[-1].parent) is not None:
-            states.append(await anyio.to_thread.run_sync(self._store.require, parent))
+            states.append(await anyio.to_thread.run_sync(self._store.claims.require, parent))
         states.reverse()
         _refuse_host(states[0])
         below = [states[0].below, *(_own(state, parent) for parent, state in pairwise(states))]
@@ -291,7 +291,7 @@ class OverlayBackend:
 
     async def write_root(self, key: str, fd: int, *, without: str = "") -> int:
         """See `contract.LayerSource`."""
-        layer = await anyio.to_thread.run_sync(self._store.require, key)
+        layer = await anyio.to_thread.run_sync(self._store.claims.require, key)
         _refuse_host(layer)
         machine = await self._machine(layer.realm)
         lowers = await self._lowers(layer)
@@ -317,7 +317,7 @@ class OverlayBackend:
 
     async def forget(self, name: str) -> None:
         """End what `keep` promised for that name."""
-        await anyio.to_thread.run_sync(self._store.forget, name)
+        await anyio.to_thread.run_sync(self._store.claims.forget, name)
 
     async def release(self) -> None:
         """Give up the Checkpoints of this session that nobody keeps and no other session leases."""

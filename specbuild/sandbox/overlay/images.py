@@ -64,7 +64,7 @@ class ImageImport:
     def _highest(self, keys: Sequence[str]) -> tuple[Layer | None, int]:
         """The topmost layer that the store has, leased, and how many it stands for."""
         for index in range(len(keys), 0, -1):
-            if layer := self._store.find(keys[index - 1]):
+            if layer := self._store.claims.lease(keys[index - 1]):
                 return layer, index
         return None, 0
 

@@ -35,8 +35,8 @@ def reap(store: Store) -> dict[Realm, list[str]]:
 
     Returns what is trash now, for the helpers to remove. Raises StoreError when something is mounted below it.
     """
-    with store.locked():
-        dead = dict(store.dead_sessions())
+    with store.claims.locked():
+        dead = store.dead_sessions()
     if dead:
         _kill_helpers(dead)
         _kill_strays([f"live/{session}." for session in dead])
@@ -44,7 +44,7 @@ def reap(store: Store) -> dict[Realm, list[str]]:
         with contextlib.suppress(SandboxError):  # left for the next session
             group.kill()
             group.remove()
-    with store.locked():
+    with store.claims.locked():
         trash = {realm: _folders(store, realm) for realm in Realm}
         for session in dead:
             store.end_session(session)
@@ -56,7 +56,7 @@ def reap(store: Store) -> dict[Realm, list[str]]:
 
 def _folders(store: Store, realm: Realm) -> list[str]:
     """What belongs to no session that is alive."""
-    alive = {file.name for file in (store.root / "sessions").iterdir()} - {name for name, _ in store.dead_sessions()}
+    alive = store.claims.alive()
     here = store.realm(realm)
     live = [path for path in (here / "live").iterdir() if path.name.partition(".")[0] not in alive]
     gone = [path for path in (here / "trash").iterdir() if path.name.partition(".")[0] not in alive]

@@ -6,15 +6,16 @@ import contextlib
 import os
 import tarfile
 import time
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from specbuild.errors import SandboxError, StoreError
+from specbuild.errors import SandboxError
 from specbuild.sandbox.contract import Checkpoint, Command, Completed, End, Limits, LineSink, Spent
+from specbuild.sandbox.ends import end_of, not_run
+from specbuild.sandbox.life import DISCARDED, FROZEN, Life
 from specbuild.sandbox.limits import Controller, Group, rlimits
 from specbuild.sandbox.overlay import binds, helper, isolation, wire, workers
 from specbuild.sandbox.overlay.client import Call, HelperClient, WorkError
@@ -23,7 +24,6 @@ from specbuild.sandbox.overlay.store import Layer, Realm, Store
 from specbuild.sandbox.overlay.watch import Disk
 from specbuild.sandbox.watch import Watch
 
-FROZEN = "frozen already"
 BROKEN = "broken: a process of it could not be killed"
 DRAIN_WITHIN = 5.0
 """Seconds to read what dead processes have left in the pipe."""
@@ -58,7 +58,7 @@ class OverlaySandbox:
         self._limits = limits
         self._works = 0
         self._bytes = 0
-        self._busy = ""
+        self._life = Life(name)
         self._group: Group | None = None
         self._spent = Spent()
         self.mount_seconds: float | None = None
@@ -80,24 +80,8 @@ class OverlaySandbox:
         return self._spent
 
     @property
-    def used_up(self) -> bool:
-        """Whether it was frozen."""
-        return self._busy == FROZEN
-
-    @property
     def _upper(self) -> str:
         return f"live/{self._name}/diff"
-
-    @contextlib.contextmanager
-    def _doing(self, what: str) -> Generator[None]:
-        if self._busy:
-            raise StoreError(f"sandbox {self._name} cannot {what}: it is {self._busy}")
-        self._busy = f"busy with {what}"
-        try:
-            yield
-        finally:
-            if self._busy.startswith("busy"):
-                self._busy = ""
 
     def _stack(self) -> dict[str, Any]:
         """The layers to mount, with a work folder that nobody has used."""
@@ -108,7 +92,7 @@ class OverlaySandbox:
 
     async def run(self, command: Command, *, on_line: LineSink | None = None, log: Path | None = None) -> Completed:
         """Run one Command to its end."""
-        with self._doing("running a command"):
+        with self._life.doing("running a command"):
             name = f"{self._name}-{self._works + 1}"
             group = await anyio.to_thread.run_sync(self._machine.controller.create, name, self._limits)
             self._group = group
@@ -193,7 +177,7 @@ class OverlaySandbox:
         with anyio.CancelScope(shield=True):  # bounded by `kill` itself
             await anyio.to_thread.run_sync(group.kill)
         self._count(group, call.last, written)
-        self._busy = BROKEN
+        self._life.end(BROKEN)
 
     async def _start(self, group: Group, command: Command, write: int) -> Call:
         machine = self._machine
@@ -253,7 +237,7 @@ class OverlaySandbox:
 
     async def read_file(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """The bytes of a regular file."""
-        with self._doing("reading a file"):
+        with self._life.doing("reading a file"):
             read, write = os.pipe2(os.O_CLOEXEC)
             os.set_blocking(read, False)
             data = bytearray()
@@ -271,7 +255,7 @@ class OverlaySandbox:
 
     async def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         """Write a file owned by the sandbox's root."""
-        with self._doing("writing a file"), _Closing(wire.memory_file(data)) as fd:
+        with self._life.doing("writing a file"), _Closing(wire.memory_file(data)) as fd:
             try:
                 await self._work("write", [fd], path=path, mode=mode)
             except WorkError as error:
@@ -280,7 +264,7 @@ class OverlaySandbox:
 
     async def copy_in(self, source: Path, target: str) -> None:
         """Copy a host folder's content to `target`."""
-        with self._doing("copying files in"):
+        with self._life.doing("copying files in"):
             read, write = os.pipe2(os.O_CLOEXEC)
             try:
                 async with anyio.create_task_group() as tasks:
@@ -309,22 +293,22 @@ class OverlaySandbox:
     async def freeze(self, key: str) -> Checkpoint:
         """Make the present files an immutable Checkpoint."""
         machine = self._machine
-        with self._doing("being frozen"):
+        with self._life.doing("being frozen"):
             layer = Layer(key, self._layer.key, self._layer.depth + 1, self._bytes, machine.realm, self._lowers)
             # A thread is not left half-way by cancellation, and what is frozen is so.
             frozen, trash = await anyio.to_thread.run_sync(machine.store.freeze, self._name, layer)
-            self._busy = FROZEN
+            self._life.end(FROZEN)
             with anyio.move_on_after(DRAIN_WITHIN, shield=True):
                 await machine.helper.trash(trash)
         return frozen.checkpoint
 
     async def discard(self) -> None:
         """Give up its files, unless it was frozen. Called once, at the end of its `async with`."""
-        if self._busy in {FROZEN, BROKEN}:
+        if self._life.over in {FROZEN, BROKEN}:
             return
         machine = self._machine
         path = await anyio.to_thread.run_sync(machine.store.to_trash, machine.realm, f"live/{self._name}")
-        self._busy = "discarded"
+        self._life.end(DISCARDED)
         await machine.helper.trash([path])
 
 
@@ -380,17 +364,8 @@ def _verdict(reply: wire.Message, watch: Watch, group: Group, tail: str) -> tupl
     if code and (hit := group.hit()):
         return hit.end, code, hit.note
     if not reply["ran"]:
-        return End.EXITED, _not_run(tail), tail.strip()
-    # A shell reports a signal that killed its child in the same way, and bubblewrap is such a parent.
-    return (End.SIGNALLED if 128 < code <= 192 else End.EXITED), code, ""
-
-
-def _not_run(tail: str) -> int:
-    """The exit code that a shell has for a program that cannot be executed. Raises SandboxError for other troubles."""
-    said = tail.strip().splitlines()[-1:] or [""]
-    if said[0].startswith(("bwrap: execvp ", "bwrap: Can't chdir to ")):
-        return 126 if said[0].endswith("Permission denied") else 127
-    raise SandboxError(f"the command could not be started: {tail.strip() or 'bubblewrap was killed'}")
+        return End.EXITED, not_run(tail), tail.strip()
+    return end_of(code), code, ""
 
 
 def _file_error(error: BaseException, path: str) -> Exception:

@@ -1,10 +1,6 @@
-"""The store on disk: immutable layers, live uppers, and who needs what.
+"""The store on disk: immutable layers and live uppers. Who needs what is told beside them, by `claims`.
 
-    ROOT/lock                  flock, held for every change
-    ROOT/sessions/SESSION      one file a session, flock'ed for as long as its engine lives; says who that is
-    ROOT/leases/SESSION/KEY    Checkpoints that a session uses
     ROOT/logs/                 what helpers complain about, while their session lasts
-    ROOT/kept/NAME             a Checkpoint that is kept under a name; the file holds its key
     ROOT/REALM/layers/KEY/     meta.json and diff/, never changed; flat/ is made beside them for deep chains
     ROOT/REALM/live/SANDBOX/   diff/ (the upper) and one work folder a Command
     ROOT/REALM/trash/          what is being removed
@@ -19,28 +15,24 @@ Everything here is synchronous and may be called from any thread.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
 import posixpath
 import re
 import secrets
-import shutil
 import stat
-import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypedDict
 
 from specbuild.errors import StoreError
+from specbuild.sandbox.claims import Claims, file_name, usable
 from specbuild.sandbox.contract import Checkpoint
 from specbuild.sandbox.overlay import kernel
 
 SCHEMA = 1
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 
 
 class About(TypedDict, total=False):
@@ -81,11 +73,6 @@ class Layer:
         return Checkpoint(self.key, self.parent, self.depth, self.size_bytes)
 
 
-def file_name(key: str) -> str:
-    """`key` if it can be the name of a file, else its digest."""
-    return key if _SAFE_NAME.fullmatch(key) else hashlib.sha256(key.encode()).hexdigest()
-
-
 def mounts_below(path: Path) -> list[str]:
     """Mount points at or below `path`, as this process sees them."""
     prefix = os.path.realpath(path)
@@ -98,22 +85,13 @@ def mounts_below(path: Path) -> list[str]:
 
 
 class Store:
-    """One session's view of the store under `root`."""
+    """The store under `root`, with one session's claims."""
 
     def __init__(self, root: Path, *, owner: int | None = None) -> None:
         self.root = root
         self.owner = owner
         """The host id that owns mapped files, where that is not the one we run as."""
-        self.session = ""
-        self._session_fd: int | None = None
-        self._leased: dict[str, Layer] = {}
-        self._count = 0
-        self._counting = threading.Lock()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether this is in a session."""
-        return self._session_fd is not None
+        self.claims = Claims(root, self.look_up)
 
     def realm(self, realm: Realm) -> Path:
         """The folder of a realm, which is the current folder of its helper."""
@@ -121,45 +99,36 @@ class Store:
 
     def open(self, about: About) -> None:
         """Begin a session: `about` is written down for whoever finds the session dead. Raises StoreError."""
-        try:
+        with usable(self.root):
             self._make_folders()
             self._check_owner()
-            self.session = secrets.token_hex(5)
-            with self.locked():
-                fd = os.open(self.root / "sessions" / self.session, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC)
-                fcntl.flock(fd, fcntl.LOCK_EX)
-            self._session_fd = fd
-            self.describe(about)
-            (self.root / "leases" / self.session).mkdir()
-        except OSError as error:
-            raise StoreError(f"the store {self.root} cannot be used: {error}", hint="see `cache_dir`") from error
+            self.claims.open(json.dumps(about))
 
     def describe(self, about: About) -> None:
         """Write down what a reaper should know of this session."""
-        if self._session_fd is None:
-            raise StoreError(f"no session is open on the store {self.root}")
-        os.pwrite(self._session_fd, json.dumps(about).encode().ljust(4096), 0)
+        self.claims.describe(json.dumps(about))
 
     def close(self) -> None:
-        """End the session: its leases end."""
-        if self._session_fd is None:
-            return
-        with self.locked():
-            self.end_session(self.session)
-        os.close(self._session_fd)
-        self._session_fd = None
-        self._leased.clear()
+        """End the session, if there is one."""
+        if self.claims.is_open:
+            self._remove_logs(self.claims.session)
+            self.claims.close()
+
+    def dead_sessions(self) -> dict[str, About]:
+        """Sessions whose engine is gone, with what they wrote down. The lock is held."""
+        return {session: _about(text) for session, text in self.claims.dead().items()}
 
     def end_session(self, session: str) -> None:
-        """Drop what a session has in the tables. The lock is held."""
-        shutil.rmtree(self.root / "leases" / session, ignore_errors=True)
+        """Drop what a dead session has in the tables. The lock is held."""
+        self._remove_logs(session)
+        self.claims.end(session)
+
+    def _remove_logs(self, session: str) -> None:
         for log in (self.root / "logs").glob(f"{session}.*"):
             log.unlink(missing_ok=True)
-        (self.root / "sessions" / session).unlink(missing_ok=True)
 
     def _make_folders(self) -> None:
-        for name in ("sessions", "leases", "kept", "logs"):
-            (self.root / name).mkdir(parents=True, exist_ok=True)
+        (self.root / "logs").mkdir(parents=True, exist_ok=True)
         for realm in Realm:
             for folder in (self.realm(realm), *(self.realm(realm) / name for name in ("layers", "live", "trash"))):
                 with contextlib.suppress(FileExistsError):
@@ -176,27 +145,7 @@ class Store:
                 hint="use another `cache_dir`, or remove this one as the user who made it",
             )
 
-    @contextlib.contextmanager
-    def locked(self) -> Generator[None]:
-        """Nobody else changes the store meanwhile. Held for less than a few milliseconds, never while waiting."""
-        fd = os.open(self.root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
-
     # Layers
-
-    def find(self, key: str) -> Layer | None:
-        """The layer of that key, leased to this session."""
-        if layer := self._leased.get(key):
-            return layer
-        with self.locked():
-            layer = self.look_up(key)
-            if layer is not None:
-                self._lease(layer)
-        return layer
 
     def flat(self, layer: Layer) -> Path:
         """Where the merge of a layer with those below it is put."""
@@ -204,7 +153,7 @@ class Store:
 
     def add_flat(self, layer: Layer, made: str) -> list[str]:
         """Put a merge in its place, from `made`, a live folder's path in the realm; what is trash then."""
-        with self.locked():
+        with self.claims.locked():
             if not self.flat(layer).exists():
                 (self.realm(layer.realm) / made).rename(self.flat(layer))
         return [self.to_trash(layer.realm, posixpath.dirname(made))]
@@ -213,23 +162,12 @@ class Store:
         """Bytes of all layers."""
         return sum(layer.size_bytes for layer in self.layers())
 
-    def require(self, key: str) -> Layer:
-        """As `find`. Raises StoreError where there is none."""
-        layer = self.find(key)
-        if layer is None:
-            raise StoreError(f"checkpoint {key} is not in the store", hint="build it again")
-        return layer
-
     def look_up(self, key: str) -> Layer | None:
         """The layer of that key, without a lease."""
         for realm in Realm:
             if layer := _load(self.realm(realm) / "layers" / file_name(key) / "meta.json"):
                 return layer
         return None
-
-    def _lease(self, layer: Layer) -> None:
-        (self.root / "leases" / self.session / file_name(layer.key)).write_text(layer.key)
-        self._leased[layer.key] = layer
 
     def stack_on(self, parent: Layer) -> tuple[str, ...]:
         """The lower layers of a Sandbox on `parent`, lowest first."""
@@ -247,9 +185,7 @@ class Store:
 
     def new_live(self, realm: Realm, below: str | None = None) -> str:
         """Make the live folder of a new Sandbox on the layer `below`; its id, unique on this machine."""
-        with self._counting:
-            self._count += 1
-            name = f"{self.session}.{self._count}"
+        name = self.claims.new_name()
         folder = self.realm(realm) / "live" / name
         for path in (folder, folder / "diff"):
             path.mkdir()
@@ -289,7 +225,7 @@ class Store:
         work = [path.name for path in live.iterdir() if path.name != "diff"]
         trash = [self.to_trash(layer.realm, f"live/{sandbox}/{entry}") for entry in work]
         (live / "meta.json").write_text(json.dumps({"schema": SCHEMA, **asdict(layer)}))
-        with self.locked():
+        with self.claims.locked():
             existing = self.look_up(layer.key)
             if existing is None:
                 if (realm / layer.folder).exists():  # damaged
@@ -297,7 +233,7 @@ class Store:
                 live.rename(realm / layer.folder)
             else:
                 trash.append(self.to_trash(layer.realm, f"live/{sandbox}"))
-            self._lease(existing or layer)
+            self.claims.hold(existing or layer)
         return existing or layer, trash
 
     def graft(self, onto: Layer, own: tuple[str, ...], key: str) -> tuple[Layer, list[str]]:
@@ -319,7 +255,7 @@ class Store:
             raise StoreError(
                 f"{folder} is not removed: {mounts[0]} is mounted below it", hint=f"umount {mounts[0]}, then try again"
             )
-        name = f"trash/{self.session}.{secrets.token_hex(8)}"
+        name = f"trash/{self.claims.session}.{secrets.token_hex(8)}"
         folder.rename(self.realm(realm) / name)
         return name
 
@@ -338,19 +274,7 @@ class Store:
     def keep(self, key: str, name: str) -> None:
         """Keep a Checkpoint under a name, also if the machine goes down."""
         self.make_durable()
-        with self.locked():
-            if self.look_up(key) is None:
-                raise StoreError(f"checkpoint {key} is not in the store", hint="build it again")
-            temporary = self.root / "kept" / f".{secrets.token_hex(6)}"
-            temporary.write_text(key)
-            _write_through(temporary)
-            temporary.rename(self.root / "kept" / file_name(name))
-            _write_through(self.root / "kept")
-
-    def forget(self, name: str) -> None:
-        """No longer. An unknown name is fine."""
-        with self.locked():
-            (self.root / "kept" / file_name(name)).unlink(missing_ok=True)
+        self.claims.keep(key, name)
 
     def layers(self) -> list[Layer]:
         """Everything in the store that is whole."""
@@ -358,23 +282,21 @@ class Store:
         return [layer for meta in metas if (layer := _load(meta))]
 
     def collect(self, *, bases: bool, ending: bool = False) -> dict[Realm, list[str]]:
-        """Take out of use all layers that nobody keeps or leases, and damaged ones; what is trash now.
+        """Take out of use all layers that nobody needs, as `Claims.give_up` has it, and damaged ones.
 
-        Bases stay unless `bases`; with `ending`, this session's own leases no longer count.
+        What is trash now, for the helpers to remove.
         """
         trash: dict[Realm, list[str]] = {realm: [] for realm in Realm}
-        with self.locked():
+        with self.claims.locked():
             layers = {layer.key: layer for layer in self.layers()}
             for realm, folder in self._damaged(layers.values()):
                 trash[realm].append(self.to_trash(realm, folder))
             layers = {
                 layer.key: layer for layer in layers.values() if (self.realm(layer.realm) / layer.folder).exists()
             }
-            needed = _with_ancestors(self._roots(without=self.session if ending else None), layers)
-            for layer in layers.values():
-                if layer.key not in needed and (bases or layer.parent is not None):
-                    trash[layer.realm].append(self.to_trash(layer.realm, layer.folder))
-                    self._leased.pop(layer.key, None)
+            names = {file_name(key): key for key in layers}
+            for layer in self.claims.give_up(layers, bases=bases, ending=ending, also=lambda one: _below(one, names)):
+                trash[layer.realm].append(self.to_trash(layer.realm, layer.folder))
         return trash
 
     def _damaged(self, whole: Iterable[Layer]) -> list[tuple[Realm, str]]:
@@ -388,38 +310,6 @@ class Store:
                 bad.add(known)
                 damaged.append(known)
         return damaged
-
-    def _roots(self, *, without: str | None) -> set[str]:
-        files = [*(self.root / "kept").glob("[!.]*")]
-        for session in (self.root / "leases").iterdir():
-            if session.name != without:
-                files += session.iterdir()
-        return {file.read_text() for file in files}
-
-    def dead_sessions(self) -> list[tuple[str, About]]:
-        """Sessions whose engine is gone, with what they wrote down. The lock is held."""
-        dead: list[tuple[str, About]] = []
-        for file in (self.root / "sessions").iterdir():
-            fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            else:
-                text = os.read(fd, 1 << 16).decode().strip()
-                dead.append((file.name, _about(text)))
-            finally:
-                os.close(fd)
-        return dead
-
-
-def _write_through(path: Path) -> None:
-    """Have a file or folder on the disk before anything else is done."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _about(text: str) -> About:
@@ -443,16 +333,7 @@ def _load(meta: Path) -> Layer | None:
         return None
 
 
-def _with_ancestors(keys: Iterable[str], layers: dict[str, Layer]) -> set[str]:
-    by_name = {file_name(key): key for key in layers}
-    needed: set[str] = set()
-    pending = [key for key in keys if key in layers]
-    while pending:
-        key = pending.pop()
-        if key in needed:
-            continue
-        needed.add(key)
-        layer = layers[key]
-        below = [by_name.get(path.split("/")[1]) for path in layer.below if path != "/"]
-        pending += [name for name in (layer.parent, *below) if name in layers]
-    return needed
+def _below(layer: Layer, names: Mapping[str, str]) -> list[str]:
+    """The keys of the layers under its own `diff`; `names`: the key of each folder."""
+    folders = [path.split("/")[1] for path in layer.below if path != "/"]
+    return [names[folder] for folder in folders if folder in names]

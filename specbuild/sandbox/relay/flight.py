@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from specbuild.errors import SpecBuildError, TransientError
-from specbuild.http import Client, Exchange
+from specbuild.http import Answer, Client
 from specbuild.sandbox.relay.kept import Body, Folder, Headers
 
 MOST_FILE = 1 << 30
@@ -113,12 +113,12 @@ class Flight:
             self._tell()
             self.close_if_left()
 
-    async def _take(self, answer: Exchange, folder: Folder) -> None:
-        head = Head(answer.status, answer.reason, answer.headers)
-        length = _length(answer.headers)
+    async def _take(self, answer: Answer, folder: Folder) -> None:
+        head = Head(answer.status, answer.reason, answer.fields)
+        length = _length(answer.fields)
         if answer.status != 200:
             await self._take_refusal(answer)
-        elif (body := await _begun(folder, self.wanted.url, answer.headers, length)) is None or length is None:
+        elif (body := await _begun(folder, self.wanted.url, answer.fields, length)) is None or length is None:
             self.alone = True
         else:
             self._body, self.head = body, head
@@ -127,19 +127,19 @@ class Flight:
             return
         self.head = head
 
-    async def _take_refusal(self, answer: Exchange) -> None:
+    async def _take_refusal(self, answer: Answer) -> None:
         body = bytearray()
-        async for chunk in answer.chunks:
+        async for chunk in answer.chunks(PART):
             body += chunk
             if len(body) > MOST_REFUSAL:
                 self.alone = True
                 return
         self.refusal = bytes(body)
 
-    async def _take_file(self, answer: Exchange, folder: Folder, body: Body, length: int) -> None:
+    async def _take_file(self, answer: Answer, folder: Folder, body: Body, length: int) -> None:
         algorithm, promised = self.wanted.digest or ("sha256", None)
         digest = hashlib.new(algorithm, usedforsecurity=False)
-        async for chunk in answer.chunks:
+        async for chunk in answer.chunks(PART):
             await folder.write(body, self._there, chunk, digest.update)
             self._there += len(chunk)
             self._tell()

@@ -215,8 +215,8 @@ class Relay:
     async def _pass_on(self, wire: Wire, method: str, url: str, client: Client, headers: Headers) -> None:
         self.counts.passed += 1
         async with client.forward(method, url, headers=headers) as answer:
-            shown = without(answer.headers, _OF_THE_CONNECTION)
-            await wire.answer(answer.status, answer.reason, shown, answer.chunks)
+            shown = without(answer.fields, _OF_THE_CONNECTION)
+            await wire.answer(answer.status, answer.reason, shown, answer.chunks(PART))
 
     async def _tunnel(self, wire: Wire, target: str) -> None:
         host, _, port = target.rpartition(":")

@@ -41,4 +41,4 @@ class Upstream:
 
 
 def _network(proxy: str) -> Network:
-    return Network(unproxied=True) if proxy.upper() == _DIRECT else Network(proxy=proxy or None)
+    return Network(no_proxy=("*",)) if proxy.upper() == _DIRECT else Network(proxy=proxy or None)
