@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from specbuild.recipe import Recipe, Step, StepKind, source_step, with_source
 from specbuild.strategies import odds
 from specbuild.strategies.contract import Candidate, Earlier, Request
+from specbuild.verify.checks import OWN
 
 TAG = "+earlier"
 """Ends the names of such candidates."""
@@ -53,10 +54,13 @@ def _candidate(earlier: Earlier, kin: Candidate, recipe: Recipe) -> Candidate:
 
 
 def _is_of(earlier: Earlier, request: Request) -> bool:
-    """Whether it is an environment of this very tree, verified as it is wanted now: then all of it is taken."""
+    """Whether it is an environment of this very tree, verified as it is wanted now: then all of it is taken.
+
+    A user's own command is no other's like, whatever reads its report: only the same command will do.
+    """
     check = earlier.recipe.check
-    asked = {(one.level, one.runner) for one in request.checks if one.runner != "command"}
-    same = check in request.checks or (check.level, check.runner) in asked
+    asked = {(one.level, one.runner) for one in request.checks if one.reason != OWN}
+    same = check in request.checks or (check.reason != OWN and (check.level, check.runner) in asked)
     return same and source_step(request.source_digest) in earlier.recipe.steps
 
 

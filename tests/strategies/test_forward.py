@@ -6,12 +6,13 @@ from itertools import takewhile
 
 import pytest
 
-from specbuild.recipe import Recipe, Step, StepKind
+from specbuild.recipe import Check, Level, Recipe, Step, StepKind
 from specbuild.repo.facts import Facts
 from specbuild.strategies import propose, steps
 from specbuild.strategies.contract import Candidate, Earlier, Request
 from specbuild.strategies.forward import MOST_INHERITED, TAG
 from specbuild.testing.proposals import BOOKWORM, BULLSEYE, check, fact, names, needs, pick, request, revision
+from specbuild.verify.checks import checks_for
 
 DECLARED = "declared@2024-05-01"
 
@@ -109,6 +110,20 @@ def test_what_was_verified_in_another_way_is_not_taken_as_it_is() -> None:
     asked = request(facts("idna"), checks=(check("unittest"),))
     before = pick(propose(request(facts("idna"))), DECLARED).recipe
     assert all(candidate.recipe.check.runner == "unittest" for candidate in on(asked, earlier(before)))
+
+
+def test_only_the_same_command_of_a_users_own_is_verified_as_is_wanted() -> None:
+    def own(command: str) -> Check:
+        return checks_for(facts("idna"), level=Level.TESTS, test_command=command, network=False, timeout=60)[0]
+
+    plain, mine = request(facts("idna")), request(facts("idna"), checks=(own("tox"),))
+    others = request(facts("idna"), checks=(own("pytest -k fast"),))
+    for before, now in [(plain, mine), (mine, plain), (mine, others)]:
+        recipe = pick(propose(before), DECLARED).recipe
+        assert all(candidate.recipe.check in now.checks for candidate in on(now, earlier(recipe)))
+    repaired = pick(propose(mine), DECLARED).recipe
+    repaired = repaired.model_copy(update={"steps": (*repaired.steps, steps.packages(["git"]))})
+    assert on(mine, earlier(repaired))[0].recipe == repaired
 
 
 @pytest.mark.parametrize(
