@@ -354,10 +354,15 @@ def read_json(file: Path, modes: Sequence[str]) -> dict[str, dict[str, list[Run]
     wanted = (*modes, "oracle")
     projects: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(file.read_text())["projects"]
     return {
-        name: {mode: [Run(**{**run, "repairs": tuple(run["repairs"])}) for run in runs[mode]] for mode in wanted}
+        name: {mode: [_run(told) for told in runs[mode]] for mode in wanted}
         for name, runs in projects.items()
         if runs.keys() >= set(wanted)
     }
+
+
+def _run(told: dict[str, Any]) -> Run:
+    values: dict[str, Any] = {**told, "repairs": tuple(told["repairs"])}
+    return Run(**values)
 
 
 def main(arguments: list[str]) -> int:

@@ -30,7 +30,7 @@ from specbuild.recipe import Level
         (["build", ".", "--min-pass-ratio", "90"], "90.0 is not in the range 0<=x<=1"),
         (["build", ".", "--memory", "much"], "'much' is no size; write it as 512M or 8G"),
         (["build", ".", "--disk", "0"], "'0' is no size"),
-        (["build", ".", "--time-limit", "soon"], "'soon' is no duration; write it as 90s, 10m or 1h30m"),
+        (["build", ".", "--time-limit", "soon"], "'soon' is no duration; write it as 90s, 10m, 1h30m or 7d"),
         (["build", ".", "--progress", "fancy"], "'fancy' is not one of"),
         (["build", ".", "--pursue", "everything"], "'everything' is not one of 'recipe', 'strategy', 'all'"),
         (["build", ".", "--reuse", "always"], "'always' is not one of 'builds', 'build', 'none'"),
@@ -133,12 +133,14 @@ def test_sizes(text: str, amount: int) -> None:
     assert to_bytes(text) == amount
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("10m", 600), ("1h30m", 5400)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("1d12h", 129600)]
+)
 def test_durations(text: str, seconds: float) -> None:
     assert to_seconds(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1d", "h", "5m4h", "inf", "nan"])
+@pytest.mark.parametrize("text", ["", "-1", "1w", "h", "5m4h", "2h1d", "inf", "nan"])
 def test_no_durations(text: str) -> None:
     with pytest.raises(click.BadParameter):
         to_seconds(text)
