@@ -151,8 +151,15 @@ class Hedging:
             self._no_longer_doubt(entry, edge.key)
 
     def _drop(self, entry: Entry) -> None:
+        """Give up a repair that is not needed, and what repairs it in its turn."""
         self._tree.cancel(entry.id)
         self.ends[entry.id] = "what it repairs did not fail"
+        if self._mender is not None:
+            self._mender.give_up(entry)
+        for key in self._tree.path(entry.id):
+            if not self._tree.edge(key).recipes:
+                for hedge in self._tree.hedges(key):
+                    self._drop(hedge)
 
     def ended(self, edge: Edge, done: Execution) -> None:
         """The execution of an edge is over, whatever came of it."""

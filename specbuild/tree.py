@@ -121,13 +121,14 @@ class Tree:
         self._steady: str | None = None
 
     def add(self, entry: Entry) -> bool:
-        """Insert a Recipe; False if one with the same digest is there already.
+        """Insert a Recipe; False if one with the same digest is there already and was not cancelled.
 
         A Recipe that needs an edge that has failed is inserted dead. Raises ValueError for an id in use.
         """
         if entry.id in self._entries:
             raise ValueError(f"the id {entry.id!r} is in the tree already")
-        if entry.recipe.digest in self._by_digest:
+        known = self._by_digest.get(entry.recipe.digest)
+        if known is not None and self._states[known] is not RecipeState.CANCELLED:
             return False
         path = self._insert_path(entry.recipe)
         self._entries[entry.id] = entry
@@ -189,8 +190,9 @@ class Tree:
         self._steady = recipe_id
 
     def is_hedge(self, entry: Entry) -> bool:
-        """Whether a Recipe repairs what is only foreseen as yet."""
-        return entry.against is not None and self._edges[entry.against].state is not EdgeState.FAILED
+        """Whether a Recipe repairs what is only foreseen as yet, and what a live Recipe may still run into."""
+        edge = self._edges[entry.against] if entry.against is not None else None
+        return edge is not None and edge.state is not EdgeState.FAILED and bool(edge.recipes)
 
     def steadiest(self, *, by_prior: bool) -> Entry | None:
         """The live Recipe of most odds, or prior, a second; none of those that repair what is only foreseen as yet."""
