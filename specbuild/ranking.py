@@ -24,11 +24,18 @@ class Rank:
     """Of that Recipe: ties are broken by it."""
     odds: float
     """Its probability of verification."""
+    aside: bool = False
+    """Whether it can only take over what the work changes: ties go to the work whose turn it is."""
 
     @property
     def place(self) -> tuple[float, int]:
         """Sorts the best first."""
         return -self.worth, self.order
+
+    @property
+    def turn(self) -> tuple[float, int, bool, str]:
+        """Sorts the best first, and leaves no ties."""
+        return *self.place, self.aside, self.key
 
 
 class Ranking:
@@ -41,7 +48,7 @@ class Ranking:
         self._waiting: set[str] = set()
         self._fresh: set[str] = set()
         """Waiting edges that the heap does not hold as they are now."""
-        self._heap: list[tuple[float, int, str, Rank]] = []
+        self._heap: list[tuple[tuple[float, int, bool, str], Rank]] = []
 
     def __contains__(self, key: str) -> bool:
         return key in self._waiting
@@ -76,18 +83,18 @@ class Ranking:
     def best(self, count: int) -> list[Rank]:
         """The best of those that wait."""
         self._take_in()
-        found: list[tuple[float, int, str, Rank]] = []
+        found: list[tuple[tuple[float, int, bool, str], Rank]] = []
         while self._heap and len(found) < count:
             item = heapq.heappop(self._heap)
-            key, rank = item[2:]
-            if key in self._waiting and self._ranks.get(key) is rank and not (found and found[-1][3] is rank):
+            rank = item[1]
+            if rank.key in self._waiting and self._ranks.get(rank.key) is rank and not (found and found[-1][1] is rank):
                 found.append(item)
         for item in found:
             heapq.heappush(self._heap, item)
-        return [item[3] for item in found]
+        return [rank for _, rank in found]
 
     def _take_in(self) -> None:
-        fresh = [(-rank.worth, rank.order, rank.key, rank) for rank in map(self.rank, self._fresh)]
+        fresh = [(rank.turn, rank) for rank in map(self.rank, self._fresh)]
         self._fresh.clear()
         if len(fresh) > len(self._heap) // 8:
             self._heap += fresh
