@@ -133,7 +133,6 @@ def bringing(entry: Entry) -> Later:
 @st.composite
 def cases(draw: st.DrawFn, *, breaks: bool = True, later: int = 2) -> Case:
     """Any race."""
-    rarely = st.integers(0, 7).map(lambda n: n == 0)
     doing = st.builds(
         Doing,
         seconds=SECONDS,
@@ -141,7 +140,7 @@ def cases(draw: st.DrawFn, *, breaks: bool = True, later: int = 2) -> Case:
         tells=st.sampled_from([None, 0.125, 0.5, 0.875]),
         lies=st.sampled_from(["", "", *NAMES, "ghost"]),
         breaks=st.integers(0, 15).map(lambda n: breaks and n == 0),
-        clashes=rarely,
+        clashes=st.sampled_from([False, False, False, True]),
     )
     doings = {command: draw(doing) for command in (*COMMANDS, *CHECKS)}
     doings[FIRST] = replace(draw(doing), needs=())
@@ -149,8 +148,13 @@ def cases(draw: st.DrawFn, *, breaks: bool = True, later: int = 2) -> Case:
     fixes = {name: (draw(SECONDS), draw(works)) for name in (*NAMES, "ghost")}
     named = st.frozensets(st.sampled_from((*NAMES, "ghost")))
     installed = draw(named)
-    path = st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=5, unique=True)
-    paths = [[*draw(st.sampled_from([(), (FIRST,)])), *made] for made in draw(st.lists(path, min_size=1, max_size=6))]
+    path = st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=5, unique=True) | st.permutations(
+        ("uv", "p1", "c1")
+    )
+    paths = [
+        [*draw(st.sampled_from([(), (FIRST,), (FIRST,)])), *made]
+        for made in draw(st.lists(path, min_size=1, max_size=6))
+    ]
     entries = tuple(
         Entry(
             f"r{n}",
@@ -196,7 +200,7 @@ def ways(*, slots: int = 1) -> st.SearchStrategy[How]:
         slots=st.integers(slots, 6),
         cores=st.sampled_from([1, 2, 16]),
         ahead=st.booleans(),
-        beside=st.booleans(),
+        beside=st.sampled_from([True, True, False]),
         warm=st.booleans(),
         breadth=st.sampled_from(Breadth),
         admits=st.lists(st.integers(1, 6), max_size=10).map(tuple),
