@@ -82,7 +82,7 @@ def choose(
 
 def rank(tree: Tree, edges: Iterable[Edge]) -> list[Rank]:
     """The ranks of edges, by falling worth; ties by the order of their Recipes, then of their Steps."""
-    return sorted((tree.rank(edge.key) for edge in edges), key=lambda one: one.turn)
+    return sorted(tree.rank(edge.key) for edge in edges)
 
 
 def cpu_weights(tree: Tree) -> dict[str, int]:
@@ -137,7 +137,7 @@ def _worth_it(waiting: list[Rank], ahead: list[Rank], free: int, price: float) -
     """
     chosen: list[Rank] = []
     needed, candidates = 1.0, {one.key for one in waiting[:free]}
-    for _, group in itertools.groupby(sorted([*ahead, *waiting], key=_place), _place):
+    for _, group in itertools.groupby(sorted([*ahead, *waiting]), _place):
         edges = list(group)
         if needed >= price:
             chosen += [one for one in edges if one.key in candidates]

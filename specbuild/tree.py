@@ -427,10 +427,11 @@ class Tree:
         best: tuple[float, int, str] = 0.0, 1 << 60, ""
         edge = self._edges[key]
         for name in edge.users if edge.sides else edge.recipes:
-            worth = -odds[name] / max(left[name], _LEAST_SECONDS)
-            if worth <= best[0]:
-                best = min(best, (worth, entries[name].order, name))
-        return Rank(key, -best[0], best[1], odds.get(best[2], 0.0), best[2] in edge.sides)
+            cost = -odds[name] / max(left[name], _LEAST_SECONDS)
+            if cost <= best[0]:
+                best = min(best, (cost, entries[name].order, name))
+        cost, order, name = best
+        return Rank(cost, order, name in edge.sides, key, odds.get(name, 0.0))
 
     def _sorted(self, ids: Iterable[str]) -> list[Entry]:
         return sorted((self._entries[name] for name in ids), key=lambda entry: entry.order)

@@ -107,7 +107,7 @@ class Stage:
         """Run the act of that name. Raises SandboxError where our machinery is to break."""
         act, fixes = self._act(step.run.removeprefix(LISTS))
         mark, ghost = mark_of(sandbox.parent.key, step.run), GHOST if act.lies else ""
-        manners = " ".join(act.manners | ({"installs"} if "apt" in step.caches else set()))
+        manners = " ".join([*act.manners, *(["installs"] if "apt" in step.caches else [])])
         words = [mark, self.marker, ghost, " ".join(act.needs), act.before, act.after, manners, fixes, step.run]
         argv = ("/bin/sh", "-c", _SCRIPT, "sh", *map(str, words))
         command = Command(argv, env={"PATH": "/usr/bin:/bin"}, network=False, timeout=act.timeout)
@@ -156,7 +156,7 @@ class Play:
 
     async def race(self, backend: Backend, source: BaseSource, marker: str, reporter: Reporter) -> RaceResult:
         """Run it. Raises SandboxError as `race` does."""
-        rivals = dict.fromkeys((*NAMES, GHOST), self.rivals)
+        rivals: dict[str, int] = dict.fromkeys((*NAMES, GHOST), self.rivals)
         mender = ScriptMender(rivals=rivals, most=2, installed=self.installed, early=self.early)
         return await race(
             self.entries,
