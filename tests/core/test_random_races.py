@@ -30,7 +30,7 @@ from specbuild.testing.seer import Seer
 from specbuild.testing.worlds import Doing, World
 from specbuild.tree import EdgeState, Entry, RecipeState
 
-EXAMPLES = int(os.environ.get("SPECBUILD_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("SPECBUILD_EXAMPLES", "100"))
 
 NAMES = ("gcc", "make", "pq")
 """What commands may want for."""

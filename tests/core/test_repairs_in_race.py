@@ -154,14 +154,25 @@ def test_a_repair_that_was_given_up_is_taken_up_again_when_it_is_needed_after_al
     assert raced.result.seconds < 10 + 10 + 1 + 10 + 10, "from where it was given up"
 
 
-def test_what_repairs_a_repair_that_is_given_up_is_given_up_as_well() -> None:
+class Slow(ScriptMender):
+    """Takes its time over what repairs a repair."""
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> list[Entry]:
+        await anyio.sleep(9.0 if any("fix" in entry.id for entry in broken) else 0.0)
+        return await super().mend(edge, broken, failures, foreseen=foreseen)
+
+
+@pytest.mark.parametrize("mender", [ScriptMender, Slow])
+def test_what_repairs_a_repair_that_is_given_up_is_given_up_as_well(mender: type[ScriptMender]) -> None:
     def script(command: str, files: Files) -> Behaviour:
         if command.startswith("fix "):
             return Behaviour(seconds=0.5, writes={FIXES + command.removeprefix("fix "): b""})
         told = "make" if FIXES + "gcc" in files else "gcc"
         return Behaviour(seconds=10.0, says=((1.0, f"FAIL {told}"),) if command == "build" else ())
 
-    raced = Raced([entry("a", recipe("build"))], script)
+    raced = Raced([entry("a", recipe("build"))], script, mender=mender())
     assert raced.ends() == {"a": "committed", "a.fix gcc": "cancelled", "a.fix gcc.fix make": "cancelled"}
     assert set(raced.result.ends.values()) == {"1 passed", "what it repairs did not fail"}
 
