@@ -270,6 +270,7 @@ class _Race:
         if not candidates:  # what was started together with it has shown that nobody needs it
             self._tree.interrupt(edge.key)
             del self._scopes[edge.key]
+            self._wake()
             return
         self._chronicle.started(edge, candidates)
         done: Execution | None = None
