@@ -53,7 +53,7 @@ def check_accounts(result: RaceResult) -> None:
     assert told.winner_bytes + told.loser_bytes == sum(e.written_bytes for e in done)
     if result.winner is not None:
         path = [result.tree.edge(key) for key in result.tree.path(result.winner.id)]
-        grafted = {e.key for e in done if e.outcome == "grafted"}
+        grafted = {e.key for e in done if e.outcome is Outcome.GRAFTED}
         won = {edge.key for edge in path} | {edge.twin for edge in path if edge.key in grafted}
         assert math.isclose(told.winner_seconds, sum(e.end - e.start for e in done if e.key in won), abs_tol=0.01)
 

@@ -19,6 +19,7 @@ from specbuild.account import waste
 from specbuild.breadth import Breadth
 from specbuild.durations import Durations, name_of
 from specbuild.errors import SandboxError, TransientError
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.testing.clock import VirtualLoop
@@ -251,11 +252,11 @@ def check_spending(result: RaceResult, backend: FakeBackend) -> None:
 
 def check_nothing_is_done_again(result: RaceResult, backend: FakeBackend) -> None:
     """What was done aside, before the turn of a Step had come, is taken over wherever that can be."""
-    ended = {done.key: done for done in result.executions if done.outcome in ("ok", "grafted")}
+    ended = {done.key: done for done in result.executions if done.outcome in (Outcome.OK, Outcome.GRAFTED)}
     for done in ended.values():
         edge = result.tree.edge(done.key)
         aside = ended.get(edge.twin or "")
-        if aside is not None and aside.end <= done.start and done.outcome == "ok":
+        if aside is not None and aside.end <= done.start and done.outcome is Outcome.OK:
             onto, side = backend.checkpoints[edge.parent or ""], backend.checkpoints[aside.key]
             assert anyio.run(backend.graft, onto, side, "probe") is None
 

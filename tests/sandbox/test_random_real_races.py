@@ -23,6 +23,7 @@ import pytest
 
 from specbuild.errors import SandboxError
 from specbuild.events import Event, StepEnded
+from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Recipe, Step, checkpoint_root
 from specbuild.sandbox.cgroups import groups_anywhere, hierarchies
 from specbuild.sandbox.claims import file_name
@@ -234,7 +235,7 @@ def check_states(store: Path, result: RaceResult, witness: Witness) -> None:
                     assert [path.name for path in marks.iterdir()] == [mark_by(one)]
                     assert (marks / mark_by(one) / "done").exists()
     for done in result.executions:
-        if done.outcome == "grafted":
+        if done.outcome is Outcome.GRAFTED:
             edge = result.tree.edge(done.key)
             assert is_grafted(store, edge)
             assert result.tree.edge(edge.twin or "").state is EdgeState.DONE
@@ -282,11 +283,11 @@ async def shown(backend: OverlayBackend, recipe: Recipe, script: str) -> list[st
 
 async def check_nothing_is_done_again(backend: OverlayBackend, result: RaceResult) -> None:
     """What was done aside, before the turn of a Step had come, is taken over wherever that can be."""
-    ended = {done.key: done for done in result.executions if done.outcome in ("ok", "grafted")}
+    ended = {done.key: done for done in result.executions if done.outcome in (Outcome.OK, Outcome.GRAFTED)}
     for done in ended.values():
         edge = result.tree.edge(done.key)
         aside = ended.get(edge.twin or "")
-        if aside is not None and aside.end <= done.start and done.outcome == "ok":
+        if aside is not None and aside.end <= done.start and done.outcome is Outcome.OK:
             onto, side = await backend.find(edge.parent or ""), await backend.find(aside.key)
             assert onto is not None
             assert side is not None
