@@ -236,6 +236,10 @@ class RecordedMender:
         """Judge the repairs of the candidates that an execution was for."""
         self._trials.observe(done)
 
+    def give_up(self, entry: Entry) -> None:
+        """It may be wanted again."""
+        self._field.give_up(entry.id)
+
     def _digest(self, entry: Entry) -> str:
         return plain(entry.recipe).digest
 

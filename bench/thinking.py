@@ -134,6 +134,10 @@ class ThinkingMender:
         """Without a thought."""
         self._mender.observe(done)
 
+    def give_up(self, entry: Entry) -> None:
+        """Without a thought."""
+        self._mender.give_up(entry)
+
 
 def _keys(failures: Sequence[Failure]) -> str:
     return " ".join(sorted(failure.key for failure in failures))

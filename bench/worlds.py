@@ -374,6 +374,10 @@ class WorldMender:
                     worked = done.outcome is Outcome.OK or way.partition("#")[0] not in failed
                     self._judged.setdefault(way, worked)
 
+    def give_up(self, entry: Entry) -> None:
+        """It may be wanted again."""
+        self._field.give_up(entry.id)
+
     def _threats(self, recipe: Recipe) -> Iterator[tuple[str, Fault, float]]:
         dependencies = next(command for command in commands(recipe) if command.startswith("install"))
         for command in commands(recipe):

@@ -49,7 +49,8 @@ class Mends(Protocol):
     async def mend(
         self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
     ) -> Sequence[Entry]:
-        """Recipes in which the failures of `edge` are repaired, likeliest first; none that the race has already.
+        """Recipes in which the failures of `edge` are repaired, likeliest first; none that the race has already, unless
+        it was given up.
 
         `broken` are the Recipes to repair. With `foreseen`, the edge is still running.
         """
@@ -65,6 +66,10 @@ class Mends(Protocol):
 
     def observe(self, done: Execution) -> None:
         """Take note of how an execution ended: it shows whether repairs work, and how long steps take."""
+        ...
+
+    def give_up(self, entry: Entry) -> None:
+        """Take note that a Recipe was given up, since what it repairs did not fail: something else may need it yet."""
         ...
 
 

@@ -72,7 +72,10 @@ class Field:
     def enter_repaired(
         self, of: str, candidate: Candidate, repairs: tuple[RepairMade, ...], against: str | None
     ) -> Entry | None:
-        """The same for a repaired candidate (`c3.1`); None if its Recipe is in the race already."""
+        """The same for a repaired candidate (`c3.1`); None if its Recipe is in the race already.
+
+        One that was given up enters again under another id.
+        """
         plain = salted(candidate.recipe, "").digest
         if plain in self._digests:
             return None
@@ -80,6 +83,10 @@ class Field:
         number = self._children[of] = self._children.get(of, 0) + 1
         made = (*self.runners[of].repairs, *repairs)
         return self._enter(Runner(f"{of}.{number}", candidate, made, of), against)
+
+    def give_up(self, candidate: str) -> None:
+        """A candidate is out of the race without having failed."""
+        self._digests.discard(salted(self.runners[candidate].candidate.recipe, "").digest)
 
     def _enter(self, runner: Runner, against: str | None) -> Entry:
         recipe = salted(runner.candidate.recipe, self._salt(runner.id))

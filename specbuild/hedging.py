@@ -94,9 +94,17 @@ class Hedging:
             edge = next(edge for edge in self._tree.remaining(entry.id) if edge.state is EdgeState.FAILED)
             self.ends[entry.id], failures = self._failed[edge.key]
             self._mend_soon(edge, [entry], failures, 1.0)
-        elif entry.against and self._tree.edge(entry.against).state is EdgeState.DONE:
+        elif entry.against and self._cannot_fail(entry.against):
             self._drop(entry)
         return True
+
+    def _cannot_fail(self, key: str) -> bool:
+        """Whether an edge has succeeded, or will not be run: all that were on the way to it were given up."""
+        edge, tree = self._tree.edge(key), self._tree
+        if edge.state in (EdgeState.DONE, EdgeState.FAILED) or edge.recipes:
+            return edge.state is EdgeState.DONE
+        passing = [entry.id for entry in tree.entries() if key in tree.path(entry.id)]
+        return all(tree.state(name) is RecipeState.CANCELLED for name in passing)
 
     def look_ahead(self, entries: Iterable[Entry]) -> None:
         """Begin to foresee what Recipes will run into."""
@@ -151,8 +159,15 @@ class Hedging:
             self._no_longer_doubt(entry, edge.key)
 
     def _drop(self, entry: Entry) -> None:
+        """Give up a repair that is not needed, and what repairs it in its turn."""
         self._tree.cancel(entry.id)
         self.ends[entry.id] = "what it repairs did not fail"
+        if self._mender is not None:
+            self._mender.give_up(entry)
+        for key in self._tree.path(entry.id):
+            if not self._tree.edge(key).recipes:
+                for hedge in self._tree.hedges(key):
+                    self._drop(hedge)
 
     def ended(self, edge: Edge, done: Execution) -> None:
         """The execution of an edge is over, whatever came of it."""

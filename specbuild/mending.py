@@ -160,6 +160,10 @@ class Mender:
         """Judge the repairs of the candidates that an execution was for."""
         self._trials.observe(done)
 
+    def give_up(self, entry: Entry) -> None:
+        """Another failure may have the same repair: then the candidate enters the race again."""
+        self._field.give_up(entry.id)
+
     async def learn(self) -> None:
         """Keep what the race has shown for later builds."""
         await self._trials.keep()

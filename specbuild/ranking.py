@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """What an edge is worth, by the best Recipe that passes through it."""
+class Rank(NamedTuple):
+    """What an edge is worth, by the best Recipe that passes through it. Sorts the best first, and leaves no ties.
 
-    key: str
-    """Of the edge."""
-    worth: float
-    """Probability of success a second."""
+    A tuple, since a decision may have to make and compare thousands of them.
+    """
+
+    cost: float
+    """What it is worth, which is probability of success a second, below zero."""
     order: int
     """Of that Recipe: ties are broken by it."""
+    aside: bool
+    """Whether it can only take over what the work changes: ties go to the work whose turn it is."""
+    key: str
+    """Of the edge."""
     odds: float
-    """Its probability of verification."""
+    """Probability of verification of that Recipe."""
 
     @property
     def place(self) -> tuple[float, int]:
-        """Sorts the best first."""
-        return -self.worth, self.order
+        """Sorts the best first; edges of one Recipe have the same."""
+        return self[:2]
 
 
 class Ranking:
@@ -41,7 +45,7 @@ class Ranking:
         self._waiting: set[str] = set()
         self._fresh: set[str] = set()
         """Waiting edges that the heap does not hold as they are now."""
-        self._heap: list[tuple[float, int, str, Rank]] = []
+        self._heap: list[Rank] = []
 
     def __contains__(self, key: str) -> bool:
         return key in self._waiting
@@ -76,22 +80,21 @@ class Ranking:
     def best(self, count: int) -> list[Rank]:
         """The best of those that wait."""
         self._take_in()
-        found: list[tuple[float, int, str, Rank]] = []
+        found: list[Rank] = []
         while self._heap and len(found) < count:
-            item = heapq.heappop(self._heap)
-            key, rank = item[2:]
-            if key in self._waiting and self._ranks.get(key) is rank and not (found and found[-1][3] is rank):
-                found.append(item)
-        for item in found:
-            heapq.heappush(self._heap, item)
-        return [item[3] for item in found]
+            rank = heapq.heappop(self._heap)
+            if rank.key in self._waiting and self._ranks.get(rank.key) is rank and not (found and found[-1] is rank):
+                found.append(rank)
+        for rank in found:
+            heapq.heappush(self._heap, rank)
+        return found
 
     def _take_in(self) -> None:
-        fresh = [(-rank.worth, rank.order, rank.key, rank) for rank in map(self.rank, self._fresh)]
+        fresh = list(map(self.rank, self._fresh))
         self._fresh.clear()
         if len(fresh) > len(self._heap) // 8:
             self._heap += fresh
             heapq.heapify(self._heap)
         else:
-            for item in fresh:
-                heapq.heappush(self._heap, item)
+            for rank in fresh:
+                heapq.heappush(self._heap, rank)

@@ -23,6 +23,7 @@ Five rules make speculation pay on few cores (figures: `python -m bench simulate
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -68,21 +69,20 @@ def choose(
     running = rank(tree, tree.running())
     first = _next_of(tree, steady)[: max(slots, 0)]
     others = [one for one in _waiting(tree, breadth, steady, slots + 1) if one not in first]
-    free = slots - len(running) - len(first)
-    if free > 0:
-        chosen = [*first, *_worth_it(others, [*running, *first], free, price)]
-    elif slots > 1 and others and _outranks(others[0], [*running, *first]) and len(running) + len(first) < 2 * slots:
-        chosen = [*first, others[0]]
-    else:
-        chosen = first
+    free = max(slots - len(running) - len(first), 0)
+    chosen = [*first, *_worth_it(others, [*running, *first], free, price)]
+    late = [one for one in others if one not in chosen]
+    if slots > 1 and late and _outranks(late[0], [*running, *chosen]):
+        best = [one for one in late if one.place == late[0].place]  # of one Recipe: nothing of it waits
+        chosen += best[: max(2 * slots - len(running) - len(chosen), 0)]
     if not chosen and not running and slots > 0:
         chosen = others[:1]
     return Decision(tuple(one.key for one in chosen), steady.id if steady else None)
 
 
 def rank(tree: Tree, edges: Iterable[Edge]) -> list[Rank]:
-    """The ranks of edges, by falling worth; ties by the order of their Recipes."""
-    return sorted((tree.rank(edge.key) for edge in edges), key=lambda one: (*one.place, one.key))
+    """The ranks of edges, by falling worth; ties by the order of their Recipes, then of their Steps."""
+    return sorted(tree.rank(edge.key) for edge in edges)
 
 
 def cpu_weights(tree: Tree) -> dict[str, int]:
@@ -132,14 +132,16 @@ def _worth_it(waiting: list[Rank], ahead: list[Rank], free: int, price: float) -
     """The first `free` of those that wait, as far as it is likely enough that they come to be needed.
 
     That is the probability that the best Recipe of every better edge fails, as if these failed independently; they
-    mostly fail for the same reasons, so that it is a lower bound.
+    mostly fail for the same reasons, so that it is a lower bound. A Recipe with several edges, one in its turn and
+    others that need not wait for theirs, fails once.
     """
     chosen: list[Rank] = []
     needed, candidates = 1.0, {one.key for one in waiting[:free]}
-    for one in sorted([*ahead, *waiting], key=_place):
-        if one.key in candidates and needed >= price:
-            chosen.append(one)
-        needed *= 1 - one.odds
+    for _, group in itertools.groupby(sorted([*ahead, *waiting]), _place):
+        edges = list(group)
+        if needed >= price:
+            chosen += [one for one in edges if one.key in candidates]
+        needed *= 1 - edges[0].odds
     return chosen
 
 

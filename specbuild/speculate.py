@@ -229,7 +229,8 @@ class _Race:
         self._tree.hold(decision.steady)
         for key in decision.start:
             if not self._tree.is_runnable(key):
-                continue  # its twin, which has just started, spares it
+                self._wake()  # its twin, which has just started, spares it: something else may have the slot
+                continue
             scope = self._scopes[key] = anyio.CancelScope()
             tasks.start_soon(self._execute, self._tree.start(key), scope)
         if self._options.warm:
@@ -266,6 +267,11 @@ class _Race:
         log = self._options.logs / f"{edge.key[:16]}.log" if self._options.logs else None
         attempt = _Attempt(edge, self._chronicle.now(), log)
         candidates = tuple(entry.id for entry in self._tree.users(edge.key))
+        if not candidates:  # what was started together with it has shown that nobody needs it
+            self._tree.interrupt(edge.key)
+            del self._scopes[edge.key]
+            self._wake()
+            return
         self._chronicle.started(edge, candidates)
         done: Execution | None = None
         try:
@@ -316,6 +322,9 @@ class _Race:
             return self._execution(attempt, Outcome.REUSED)
         if await self._forks.graft(edge):
             return self._execution(attempt, Outcome.GRAFTED)
+        if edge.twin is not None:
+            self._tree.take_turn(edge.key)
+            self._wake()
         async with self._forks.fork(edge) as sandbox:
             watch = self._hedging.watch(edge)
             completed = await self._workshop.run_step(sandbox, step, on_line=watch, log=attempt.log)

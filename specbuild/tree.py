@@ -99,9 +99,11 @@ class Tree:
         self._durations = durations or Durations()
         self._beside = beside
         self._aside: dict[str, list[str]] = {}
-        """Recipe → the edges of which it only takes over what they change."""
+        """Recipe → the edges of which it can only take over what they change, in order."""
         self._twinned: dict[str, list[str]] = {}
         """Edge → those that it is the twin of."""
+        self._in_turn: set[str] = set()
+        """Edges that did their work themselves, though they have a twin."""
         self._scales: dict[str, float] = {}
         """Recipe → its expected seconds ÷ what its kinds of work usually take."""
         self._left: dict[str, float] = {}
@@ -121,13 +123,14 @@ class Tree:
         self._steady: str | None = None
 
     def add(self, entry: Entry) -> bool:
-        """Insert a Recipe; False if one with the same digest is there already.
+        """Insert a Recipe; False if one with the same digest is there already and was not cancelled.
 
         A Recipe that needs an edge that has failed is inserted dead. Raises ValueError for an id in use.
         """
         if entry.id in self._entries:
             raise ValueError(f"the id {entry.id!r} is in the tree already")
-        if entry.recipe.digest in self._by_digest:
+        known = self._by_digest.get(entry.recipe.digest)
+        if known is not None and self._states[known] is not RecipeState.CANCELLED:
             return False
         path = self._insert_path(entry.recipe)
         self._entries[entry.id] = entry
@@ -189,8 +192,9 @@ class Tree:
         self._steady = recipe_id
 
     def is_hedge(self, entry: Entry) -> bool:
-        """Whether a Recipe repairs what is only foreseen as yet."""
-        return entry.against is not None and self._edges[entry.against].state is not EdgeState.FAILED
+        """Whether a Recipe repairs what is only foreseen as yet, and what a live Recipe may still run into."""
+        edge = self._edges[entry.against] if entry.against is not None else None
+        return edge is not None and edge.state is not EdgeState.FAILED and bool(edge.recipes)
 
     def steadiest(self, *, by_prior: bool) -> Entry | None:
         """The live Recipe of most odds, or prior, a second; none of those that repair what is only foreseen as yet."""
@@ -263,6 +267,16 @@ class Tree:
         self._renew(self._twinned.get(key, ()))
         return edge
 
+    def take_turn(self, key: str) -> None:
+        """A running edge does its work itself: what its twin may have changed is not taken over.
+
+        Then nothing of what follows the twin can be either: package managers have one database.
+        """
+        edge = self._edges[key]
+        self._in_turn.add(key)
+        if edge.twin is not None:
+            self._let_go(edge.twin, edge.recipes)
+
     def finish(self, key: str) -> None:
         """Mark a running edge as done: its node's state exists now."""
         edge = self._stop(key)
@@ -275,10 +289,11 @@ class Tree:
 
     def fail(self, key: str) -> list[Entry]:
         """Mark a running edge as failed; every live Recipe that needs it dies and is returned, in order."""
-        self._stop(key).state = EdgeState.FAILED
-        self._let_go(key, set(self._edges[key].sides))
+        edge = self._stop(key)
+        edge.state = EdgeState.FAILED
+        self._let_go(key, edge.sides)
         self._renew(self._twinned.get(key, ()))
-        dead = self._sorted(self._edges[key].recipes)
+        dead = self._sorted(edge.recipes)
         for entry in dead:
             self._end(entry.id, RecipeState.FAILED)
         return dead
@@ -332,27 +347,30 @@ class Tree:
         return keys
 
     def _insert_sides(self, entry: Entry) -> list[str]:
-        """Insert the edges that spare a Recipe work of its own; those of them that can still do so."""
-        wanted: list[str] = []
+        """Insert the edges that can spare a Recipe work of its own; their keys."""
+        aside = self._aside[entry.id] = list[str]()
+        spared = True
         for key, side in sides(entry.recipe).items():
-            edge = self._edges[key]
-            if edge.state is not EdgeState.WAITING:
-                continue
+            edge, spared = self._edges[key], spared and key not in self._in_turn
             if side.key not in self._edges:
                 self._edges[side.key] = Edge(side.key, side.parent, side.step)
                 self._graph.add_edge(side.parent, side.key)
             if edge.twin is None:
                 edge.twin = side.key
                 self._twinned.setdefault(side.key, []).append(key)
-            self._edges[side.key].sides.add(entry.id)
-            wanted.append(side.key)
-        self._aside[entry.id] = wanted
-        return wanted
+            if spared and edge.state is EdgeState.WAITING:
+                self._edges[side.key].sides.add(entry.id)
+            aside.append(side.key)
+        return aside
 
-    def _let_go(self, key: str, recipes: set[str]) -> None:
-        """These Recipes do not want what the edge changes any more."""
-        self._edges[key].sides -= recipes
-        self._renew((key,))
+    def _let_go(self, key: str, recipes: Iterable[str]) -> None:
+        """These Recipes want neither what the edge changes any more nor what those after it do."""
+        for name in tuple(recipes):
+            aside = self._aside[name]
+            after = aside[aside.index(key) :] if key in aside else ()
+            for one in after:
+                self._edges[one].sides.discard(name)
+            self._renew(after)
 
     def _cost(self, recipe_id: str, edge: Edge) -> float:
         learned = self._durations.learned(edge.work)
@@ -393,9 +411,15 @@ class Tree:
             self._waiting.withdraw(key)
 
     def _need_not_wait(self, edge: Edge, twin: Edge) -> bool:
-        """Whether an edge that could start need not wait for its twin; one that has not started is of no use to it."""
-        if twin.state is EdgeState.WAITING and twin.sides & edge.recipes:
-            self._let_go(twin.key, edge.recipes)
+        """Whether an edge that could start need not wait for its twin; one that has not started is of no use to it.
+
+        One that runs, for whomever, runs for those who wait for it as well.
+        """
+        if twin.state is EdgeState.WAITING:
+            self._let_go(twin.key, twin.sides & edge.recipes)
+        elif twin.state is EdgeState.RUNNING:
+            twin.sides.update(name for name in edge.recipes if twin.key in self._aside[name])
+            self._waiting.change(twin.key)
         return twin.state is not EdgeState.RUNNING
 
     def _rank(self, key: str) -> Rank:
@@ -403,10 +427,11 @@ class Tree:
         best: tuple[float, int, str] = 0.0, 1 << 60, ""
         edge = self._edges[key]
         for name in edge.users if edge.sides else edge.recipes:
-            worth = -odds[name] / max(left[name], _LEAST_SECONDS)
-            if worth <= best[0]:
-                best = min(best, (worth, entries[name].order, name))
-        return Rank(key, -best[0], best[1], odds.get(best[2], 0.0))
+            cost = -odds[name] / max(left[name], _LEAST_SECONDS)
+            if cost <= best[0]:
+                best = min(best, (cost, entries[name].order, name))
+        cost, order, name = best
+        return Rank(cost, order, name in edge.sides, key, odds.get(name, 0.0))
 
     def _sorted(self, ids: Iterable[str]) -> list[Entry]:
         return sorted((self._entries[name] for name in ids), key=lambda entry: entry.order)

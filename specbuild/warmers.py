@@ -89,7 +89,7 @@ class Warmers:
 
     def _keys(self, edge: Edge) -> Iterator[tuple[str, str]]:
         if isinstance(edge.work, Step):
-            for name in edge.recipes:
+            for name in edge.users:
                 yield self._tree.entry(name).recipe.base.digest, edge.work.digest
 
     def _is_wanted(self, plan: _Plan) -> bool:
@@ -109,7 +109,7 @@ class Warmers:
 
     def _leading(self) -> list[Entry]:
         tree = self._tree
-        names = {name for edge in tree.running() for name in edge.recipes}
+        names = {name for edge in tree.running() for name in edge.users}
         best = heapq.nlargest(MOST_LEADING, sorted(names), lambda name: tree.odds(name) / tree.seconds_left(name))
         if tree.steady in names:
             best = [tree.steady, *(name for name in best if name != tree.steady)]

@@ -105,6 +105,7 @@ class FakeSandbox:
             written = sum(map(len, behaviour.writes.values()))
         finally:
             self.spent = self.spent.plus(had, written, None)
+            self._backend.spent = self._backend.spent.plus(had, written, None)
         if behaviour.breaks:
             raise SandboxError(behaviour.breaks)
         for line in behaviour.output:
@@ -174,7 +175,8 @@ class _Running:
 class FakeBackend:
     """A backend in memory.
 
-    `ran` lists every command in order of start; `active` holds those that run now; `open` counts live Sandboxes.
+    `ran` lists every command in order of start; `active` holds those that run now; `open` counts live Sandboxes;
+    `spent` is what the Commands of all Sandboxes have used.
     """
 
     name = "fake"
@@ -189,6 +191,7 @@ class FakeBackend:
         self.ran: list[str] = []
         self.active: set[str] = set()
         self.open = 0
+        self.spent = Spent()
         self._grafted: dict[str, str] = {}
         """Checkpoint → what was grafted to make it."""
         self._ids = itertools.count(1)
@@ -242,6 +245,8 @@ class FakeBackend:
 
     async def graft(self, onto: Checkpoint, side: Checkpoint, key: str) -> Checkpoint | None:
         """The files of `onto` and what was written on the way to `side`, unless both ways wrote to one file."""
+        if key in self.checkpoints:
+            return self.checkpoints[key]
         line, way = self._line(onto), self._line(side)
         taken = {one for key in line for one in self._line_of(self._grafted.get(key))}
         base = next(one for one in way if one in line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from specbuild.execution import Execution, Foresight
 from specbuild.failures import Failure, MissingCommand
@@ -35,8 +35,19 @@ class ScriptMender:
     `observed` holds every execution that it was told of.
     """
 
-    def __init__(self, *, rivals: Mapping[str, int] | None = None, most: int = 8) -> None:
+    def __init__(
+        self,
+        *,
+        rivals: Mapping[str, int] | None = None,
+        most: int = 8,
+        installed: Collection[str] = (),
+        early: Collection[str] = (),
+    ) -> None:
+        """What is named in `installed` comes as a system package (`specbuild.sides`), what is named in `early` before
+        all other Steps, wherever it is missed."""
         self._rivals = rivals or {}
+        self._installed = installed
+        self._early = early
         self._most = most
         self._known: set[str] = set()
         self._repaired: dict[str, tuple[str, ...]] = {}
@@ -72,24 +83,39 @@ class ScriptMender:
         """Keep it."""
         self.observed.append(done)
 
+    def give_up(self, entry: Entry) -> None:
+        """It may be wanted again."""
+        self._known.discard(entry.recipe.digest)
+
     def _ways(self, entry: Entry, edge: Edge, names: list[str], *, foreseen: bool) -> Iterable[Entry]:
         for way in range(1, self._rivals.get(names[0], 1) + 1):
             fixes = [f"fix {name}" for name in names]
             if way > 1:
                 fixes[0] += f" in way {way}"
-            recipe = _repaired(entry.recipe, edge, fixes)
+            recipe = self._with(entry.recipe, edge, fixes)
             if recipe.digest not in self._known:
                 self._known.add(recipe.digest)
-                name = f"{entry.id}+{'+'.join(fixes)}"
+                name = f"{entry.id}.{'+'.join(fixes)}"
                 while name in self._repaired:
                     name += "'"  # the same at another place
                 self._repaired[name] = (*self._repaired.get(entry.id, ()), *names)
                 against = edge.key if foreseen else None
                 yield Entry(name, recipe, entry.prior * 0.9**way, entry.expected_seconds, entry.order + way, against)
 
+    def _with(self, recipe: Recipe, edge: Edge, fixes: list[str]) -> Recipe:
+        keys = [*recipe.checkpoints[1:], check_key(recipe)]
+        place = keys.index(edge.key) if edge.key != checkpoint_root(recipe.base) else 0
+        early = tuple(self._step(fix) for fix in fixes if fix.split()[1] in self._early)
+        late = tuple(self._step(fix) for fix in fixes if fix.split()[1] not in self._early)
+        steps = (*early, *recipe.steps[:place], *late, *recipe.steps[place:])
+        return recipe.model_copy(update={"steps": steps})
 
-def _repaired(recipe: Recipe, edge: Edge, fixes: list[str]) -> Recipe:
-    keys = [*recipe.checkpoints[1:], check_key(recipe)]
-    place = keys.index(edge.key) if edge.key != checkpoint_root(recipe.base) else 0
-    steps = tuple(Step(kind=StepKind.SYSTEM, run=fix) for fix in fixes)
-    return recipe.model_copy(update={"steps": (*recipe.steps[:place], *steps, *recipe.steps[place:])})
+    def _step(self, fix: str) -> Step:
+        if fix.split()[1] in self._installed:
+            return package_step(fix)
+        return Step(kind=StepKind.SYSTEM, run=fix)
+
+
+def package_step(command: str) -> Step:
+    """A Step that installs system packages, as `specbuild.sides` knows them."""
+    return Step(kind=StepKind.SYSTEM, run=command, cwd="/", caches=("apt",))

@@ -55,6 +55,10 @@ class Seer:
         """Keep it."""
         self._mender.observe(done)
 
+    def give_up(self, entry: Entry) -> None:
+        """It may be wanted again."""
+        self._mender.give_up(entry)
+
     async def _repaired(self, entry: Entry, place: int, failures: Sequence[Failure]) -> list[Entry]:
         edge = Edge(node_at(entry.recipe, place), None, work_at(entry.recipe, place))
         return await self._mender.mend(edge, [entry], failures, foreseen=True)

@@ -1,7 +1,8 @@
 """Races of random scripts on real sandboxes: small programs that wait, write, talk, fail, hang and leave others behind.
 
 A `Play` is drawn from a seed, the same at every time. Each command leaves a mark of its own in `/marks`, named after
-the edge that it ran for, so that a state tells by whose commands it was made.
+the edge that it ran for, so that a state tells by whose commands it was made. Those that install packages add to one
+database, and leave alone what others write, so that they can be run before their turn.
 
     python -m specbuild.testing.staged STORE TAR SEED MARKER
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -25,8 +26,9 @@ from specbuild.model import digest_of
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind, checkpoint_root
 from specbuild.sandbox.contract import Backend, BaseSource, Checkpoint, Command, Completed, LineSink, RootfsTar, Sandbox
 from specbuild.speculate import Later, RaceResult, race
-from specbuild.testing.mending import ScriptMender
+from specbuild.testing.mending import ScriptMender, package_step
 from specbuild.testing.seer import Seer
+from specbuild.testing.worlds import LISTS
 from specbuild.tree import Entry
 from specbuild.verify.verdict import Verdict
 
@@ -34,16 +36,20 @@ NAMES = ("gcc", "make", "pq")
 """What commands may want for."""
 GHOST = "ghost"
 """What a command says it wants for when it lies."""
-COMMANDS = ("c1", "c2", "c3", "c4")
+KINDS = {"c1": StepKind.TOOLCHAIN, "c2": StepKind.DEPENDENCIES, "c3": StepKind.DEPENDENCIES, "c4": StepKind.BUILD}
+FIRST = "p0"
+PACKAGES = (FIRST, "p1", "p2")
+"""Commands that install system packages; the first one brings their lists."""
+COMMANDS = (*KINDS, *PACKAGES[1:])
 CHECKS = ("check", "other")
 BASES = ("x", "y")
 
 _SCRIPT = """\
-set -u; mark=$1 marker=$2 ghost=$3 needs=$4 before=$5 after=$6 manners=" $7 "
+set -u; mark=$1 marker=$2 ghost=$3 needs=$4 before=$5 after=$6 manners=" $7 " brings=$8 name=$9
 does() { case $manners in *" $1 "*) ;; *) return 1;; esac; }
 does ignores-signals && trap '' TERM INT HUP
 mkdir -p "/marks/$mark" && : > "/marks/$mark/begun"
-rm -rf /only; mkdir /only; : > "/only/$mark"
+does installs && mkdir -p /db /fixed || { rm -rf /only; mkdir /only; : > "/only/$mark"; }
 does leaves-a-session && (setsid sh -c 'trap "" TERM; exec sleep $1' sh "$marker" &)
 does leaves-children && for n in 1 2 3; do (sleep 0.0$n; : > "/marks/$mark/late$n"; exec sleep "$marker") & done
 does floods && seq 3000
@@ -56,7 +62,8 @@ sleep "$after"
 does hangs && exec sleep "$marker"
 does rages && kill -9 -1
 [ -z "$missing" ] || exit 1
-does fixes && { does works || exit 1; mkdir -p /fixed; : > "/fixed/${ghost:-$8}"; }
+does fixes && { does works || exit 1; mkdir -p /fixed; : > "/fixed/${ghost:-$brings}"; }
+{ does installs || does clashes; } && { mkdir -p /db; echo "$name" >> /db/status; }
 : > "/marks/$mark/done"
 """
 
@@ -83,11 +90,6 @@ def mark_of(parent: str, command: str) -> str:
     return digest_of(["mark", parent, command])[-16:]
 
 
-def marks_of(recipe: Recipe) -> list[str]:
-    """The marks of all Steps of a Recipe, in order."""
-    return [mark_of(key, step.run) for key, step in zip(recipe.checkpoints, recipe.steps, strict=False)]
-
-
 @dataclass(slots=True)
 class Stage:
     """A workshop that runs acts; every process that it starts has `marker` as a word of its command line."""
@@ -103,9 +105,10 @@ class Stage:
 
     async def run_step(self, sandbox: Sandbox, step: Step, *, on_line: LineSink, log: Path | None) -> Completed:
         """Run the act of that name. Raises SandboxError where our machinery is to break."""
-        act, fixes = self._act(step.run)
+        act, fixes = self._act(step.run.removeprefix(LISTS))
         mark, ghost = mark_of(sandbox.parent.key, step.run), GHOST if act.lies else ""
-        words = [mark, self.marker, ghost, " ".join(act.needs), act.before, act.after, " ".join(act.manners), fixes]
+        manners = " ".join([*act.manners, *(["installs"] if "apt" in step.caches else [])])
+        words = [mark, self.marker, ghost, " ".join(act.needs), act.before, act.after, manners, fixes, step.run]
         argv = ("/bin/sh", "-c", _SCRIPT, "sh", *map(str, words))
         command = Command(argv, env={"PATH": "/usr/bin:/bin"}, network=False, timeout=act.timeout)
         if not act.breaks:
@@ -140,6 +143,12 @@ class Play:
     rivals: int
     slots: int
     ahead: bool
+    beside: bool
+    warm: bool
+    installed: frozenset[str]
+    """What repairs bring as system packages."""
+    early: frozenset[str]
+    """What repairs bring before all other steps."""
     breadth: Breadth
     limit: float | None
     admits: list[int] = field(default_factory=list[int])
@@ -147,7 +156,8 @@ class Play:
 
     async def race(self, backend: Backend, source: BaseSource, marker: str, reporter: Reporter) -> RaceResult:
         """Run it. Raises SandboxError as `race` does."""
-        mender = ScriptMender(rivals=dict.fromkeys((*NAMES, GHOST), self.rivals), most=2)
+        rivals: dict[str, int] = dict.fromkeys((*NAMES, GHOST), self.rivals)
+        mender = ScriptMender(rivals=rivals, most=2, installed=self.installed, early=self.early)
         return await race(
             self.entries,
             backend,
@@ -158,9 +168,17 @@ class Play:
             later=[_bringing(entries) for entries in self.later],
             mender=Seer(mender, self.foreseen, self.latency),
             ahead=self.ahead,
+            beside=self.beside,
+            warm=self.warm,
             breadth=self.breadth,
             time_limit=self.limit,
         )
+
+    def adds_to_database(self, command: str) -> bool:
+        """Whether a command, in its turn, leaves its name in the database of packages."""
+        word, _, name = command.partition(" ")
+        installs = name.split()[0] in self.installed if word == "fix" else command in PACKAGES
+        return installs or (word != "fix" and "clashes" in self.acts[command].manners)
 
     def _admitted(self) -> int:
         return self.admits.pop() if self.admits else self.slots
@@ -179,6 +197,7 @@ def _bringing(entries: list[Entry]) -> Later:
 def draw(random: Random) -> Play:
     """Any play."""
     acts = {name: _act(random) for name in (*COMMANDS, *CHECKS)}
+    acts[FIRST] = replace(_act(random), needs=())
     for name in (*NAMES, GHOST):
         works = {"works"} if random.random() < 0.75 else set[str]()
         acts[f"fix {name}"] = Act(_seconds(random), 0.0, manners=frozenset({"fixes", *works, *_manners(random)}))
@@ -194,6 +213,10 @@ def draw(random: Random) -> Play:
         rivals=random.choice([1, 1, 2]),
         slots=random.randint(1, 6),
         ahead=random.random() < 0.75,
+        beside=random.random() < 0.7,
+        warm=random.random() < 0.5,
+        installed=_some(random),
+        early=_some(random),
         breadth=random.choice(list(Breadth)),
         limit=random.uniform(0.1, 2.0) if hangs or random.random() < 0.2 else (None if len(entries) < 3 else 4.0),
         admits=[random.randint(1, 6) for _ in range(random.choice([0, 0, 10]))],
@@ -206,6 +229,7 @@ def _act(random: Random) -> Act:
     manners |= {"rages"} if random.random() < 0.04 else set()
     manners |= {"tells-late"} if random.random() < 0.4 else set()
     manners |= {"counts-tests"} if random.random() < 0.3 else set()
+    manners |= {"clashes"} if random.random() < 0.1 else set()
     return Act(
         before=_seconds(random),
         after=_seconds(random),
@@ -222,6 +246,10 @@ def _manners(random: Random) -> set[str]:
     return {word for word, chance in odds.items() if random.random() < chance}
 
 
+def _some(random: Random) -> frozenset[str]:
+    return frozenset(name for name in (*NAMES, GHOST) if random.random() < 0.5)
+
+
 def _seconds(random: Random) -> float:
     return round(random.choice([0.0, random.uniform(0.0, 0.03), random.uniform(0.0, 0.2)]), 4)
 
@@ -231,7 +259,7 @@ def _prediction(random: Random) -> tuple[str, str, float]:
 
 
 def _entry(random: Random, number: int) -> Entry:
-    commands = random.sample(COMMANDS, random.randint(1, 4))
+    commands = [*random.choice([(), (FIRST,), (FIRST,)]), *random.sample(COMMANDS, random.randint(1, 4))]
     made = recipe(commands, random.choice(CHECKS), random.choice(BASES))
     return Entry(f"r{number}", made, random.uniform(0.05, 0.95), random.uniform(1.0, 100.0), 1000 * number)
 
@@ -240,7 +268,7 @@ def recipe(commands: Sequence[str], check: str, base: str) -> Recipe:
     """The Recipe of these commands."""
     return Recipe(
         base=BaseRef(name=base, digest=f"sha256:{base}"),
-        steps=tuple(Step(kind=StepKind.DEPENDENCIES, run=command) for command in commands),
+        steps=tuple(package_step(one) if one in PACKAGES else Step(kind=KINDS[one], run=one) for one in commands),
         check=Check(level=Level.TESTS, runner="pytest", step=Step(kind=StepKind.TEST, run=check)),
     )
 

@@ -13,7 +13,7 @@ from specbuild.breadth import Breadth
 from specbuild.chronicle import Chronicle
 from specbuild.events import CandidateEnded, FailureSeen
 from specbuild.execution import Foresight
-from specbuild.failures import Failure, HollowPass
+from specbuild.failures import Failure, HollowPass, MissingCommand
 from specbuild.hedging import Hedging
 from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
@@ -70,7 +70,7 @@ class Raced:
         *,
         slots: int = 4,
         ahead: bool = True,
-        sequential: bool = False,
+        breadth: Breadth = Breadth.ALL,
         mender: ScriptMender | None = None,
     ) -> None:
         self.recorder, self.backend = Recorder(), FakeBackend(world)
@@ -85,7 +85,7 @@ class Raced:
                 reporter=self.recorder,
                 mender=self.mender,
                 ahead=ahead,
-                breadth=Breadth.RECIPE if sequential else Breadth.ALL,
+                breadth=breadth,
                 clock=anyio.current_time,
             )
 
@@ -101,24 +101,24 @@ class Raced:
 
 def test_an_observed_failure_extends_the_tree_by_its_repair_from_the_checkpoint_before_the_step() -> None:
     raced = Raced([entry("a", recipe("apt", "build"))], World({"build": ("gcc",)}), ahead=False)
-    assert raced.winner == "a+fix gcc"
+    assert raced.winner == "a.fix gcc"
     assert raced.backend.ran == ["apt", "build", "fix gcc", "build", "check"]
     assert raced.result.seconds == pytest.approx(10 + 10 + 1 + 10 + 10)
-    assert raced.ends() == {"a": "failed", "a+fix gcc": "committed"}
+    assert raced.ends() == {"a": "failed", "a.fix gcc": "committed"}
     assert raced.seen() == ["the program gcc is missing"]
 
 
 def test_a_foreseen_failure_is_repaired_beside_the_running_step_and_the_seconds_are_gained() -> None:
     raced = Raced([entry("a", recipe("apt", "build"))], World({"build": ("gcc",)}, tells=2.0))
-    assert raced.winner == "a+fix gcc"
+    assert raced.winner == "a.fix gcc"
     assert raced.backend.ran == ["apt", "build", "fix gcc", "build", "check"]
     assert raced.result.seconds == pytest.approx(10 + 2 + 1 + 10 + 10), "8 of 10 seconds are not waited for"
 
 
 def test_the_repair_of_a_prediction_and_of_the_observation_are_one_recipe() -> None:
     raced = Raced([entry("a", recipe("build"))], World({"build": ("gcc",)}, tells=9.5))
-    assert raced.winner == "a+fix gcc"
-    assert [e.id for e in raced.result.tree.entries()] == ["a", "a+fix gcc"]
+    assert raced.winner == "a.fix gcc"
+    assert [e.id for e in raced.result.tree.entries()] == ["a", "a.fix gcc"]
     assert raced.backend.ran.count("fix gcc") == 1
 
 
@@ -133,26 +133,83 @@ def test_a_wrong_prediction_costs_only_its_own_branch() -> None:
     assert result.winner is not None
     assert result.winner.id == "a"
     assert result.seconds == pytest.approx(11.0)
-    assert result.tree.state("a+fix gcc") is RecipeState.CANCELLED
-    assert result.ends["a+fix gcc"] == "what it repairs did not fail"
+    assert result.tree.state("a.fix gcc") is RecipeState.CANCELLED
+    assert result.ends["a.fix gcc"] == "what it repairs did not fail"
     assert backend.active == set()
+
+
+def crying_wolf(command: str, files: Files) -> Behaviour:
+    """`build` says that it wants for pq, and does not; the check does want for it."""
+    if command == "fix pq":
+        return Behaviour(seconds=1.0, writes={FIXES + "pq": b""})
+    failed = command == "check" and FIXES + "pq" not in files
+    return Behaviour(seconds=10.0, exit_code=int(failed), says=((2.0, "FAIL pq"),))
+
+
+def test_a_repair_that_was_given_up_is_taken_up_again_when_it_is_needed_after_all() -> None:
+    raced = Raced([entry("a", recipe("build"))], crying_wolf, mender=ScriptMender(early=["pq"]))
+    first, again = (one for one in raced.result.tree.entries() if one.id != "a")
+    assert first.recipe.digest == again.recipe.digest
+    assert raced.ends() == {"a": "failed", first.id: "cancelled", again.id: "committed"}
+    assert raced.result.seconds < 10 + 10 + 1 + 10 + 10, "from where it was given up"
+
+
+class Slow(ScriptMender):
+    """Takes its time over what repairs a repair."""
+
+    async def mend(
+        self, edge: Edge, broken: Sequence[Entry], failures: Sequence[Failure], *, foreseen: bool
+    ) -> list[Entry]:
+        await anyio.sleep(9.0 if any("fix" in entry.id for entry in broken) else 0.0)
+        return await super().mend(edge, broken, failures, foreseen=foreseen)
+
+
+@pytest.mark.parametrize("mender", [ScriptMender, Slow])
+def test_what_repairs_a_repair_that_is_given_up_is_given_up_as_well(mender: type[ScriptMender]) -> None:
+    def script(command: str, files: Files) -> Behaviour:
+        if command.startswith("fix "):
+            return Behaviour(seconds=0.5, writes={FIXES + command.removeprefix("fix "): b""})
+        told = "make" if FIXES + "gcc" in files else "gcc"
+        return Behaviour(seconds=10.0, says=((1.0, f"FAIL {told}"),) if command == "build" else ())
+
+    raced = Raced([entry("a", recipe("build"))], script, mender=mender())
+    assert raced.ends() == {"a": "committed", "a.fix gcc": "cancelled", "a.fix gcc.fix make": "cancelled"}
+    assert set(raced.result.ends.values()) == {"1 passed", "what it repairs did not fail"}
+
+
+def test_a_repair_of_what_nothing_comes_to_any_more_is_a_candidate_as_any_other() -> None:
+    class Foreseeing(ScriptMender):
+        async def foresee(self, entry: Entry) -> Foresight:
+            build = Edge(node_at(entry.recipe, 1), None, entry.recipe.steps[1])
+            return Foresight(
+                await self.mend(build, [entry], [MissingCommand(command="pq", evidence="")], foreseen=True)
+            )
+
+    def script(command: str, files: Files) -> Behaviour:
+        if command == "fix pq":
+            return Behaviour(seconds=1.0, writes={FIXES + "pq": b""})
+        return Behaviour(seconds=3.0, exit_code=int(command == "first" and FIXES + "pq" not in files))
+
+    entries = [entry("a", recipe("first", "build"))]
+    raced = Raced(entries, script, slots=1, breadth=Breadth.STRATEGY, mender=Foreseeing(early=["pq"]))
+    assert raced.ends() == {"a": "failed", "a.fix pq": "committed"}
 
 
 def test_a_chain_of_failures_is_repaired_one_after_the_other() -> None:
     raced = Raced([entry("a", recipe("build"))], World({"build": ("gcc", "make", "pq")}), ahead=False)
-    assert raced.winner == "a+fix gcc+fix make+fix pq"
+    assert raced.winner == "a.fix gcc.fix make.fix pq"
     assert raced.backend.ran == ["build", "fix gcc", "build", "fix make", "build", "fix pq", "build", "check"]
 
 
 def test_what_fails_in_the_check_is_repaired_before_the_check() -> None:
     raced = Raced([entry("a", recipe("build"))], World({"check": ("less",)}))
-    assert raced.winner == "a+fix less"
+    assert raced.winner == "a.fix less"
     assert raced.backend.ran == ["build", "check", "fix less", "check"]
 
 
 def test_a_failure_that_shows_only_at_the_end_is_repaired_too() -> None:
     raced = Raced([entry("a", recipe("build"))], World({"build": ("gcc",)}, tells=None))
-    assert raced.winner == "a+fix gcc"
+    assert raced.winner == "a.fix gcc"
 
 
 def test_rival_repairs_race_and_the_one_that_works_wins() -> None:
@@ -162,7 +219,7 @@ def test_rival_repairs_race_and_the_one_that_works_wins() -> None:
         mender=ScriptMender(rivals={"broken": 2}),
         ahead=False,
     )
-    assert raced.ends()["a+fix broken"] == "failed"
+    assert raced.ends()["a.fix broken"] == "failed"
     assert raced.winner is None, "the second way does not bring what is needed, and then nothing is left"
 
 
@@ -181,17 +238,17 @@ def test_the_repairs_of_recipes_that_share_a_failing_step_share_it_as_well() -> 
     )
     assert raced.backend.ran.count("fix gcc") == 1
     assert raced.backend.ran.count("build") == 2
-    assert raced.winner == "b+fix gcc"
+    assert raced.winner == "b.fix gcc"
 
 
 def test_sequential_mode_repairs_what_it_has_seen_before_it_tries_the_next_recipe() -> None:
     raced = Raced(
         [entry("a", recipe("build")), entry("b", recipe("other"), prior=0.1, order=1)],
         World({"build": ("gcc",)}),
-        sequential=True,
+        breadth=Breadth.RECIPE,
         slots=1,
     )
-    assert raced.winner == "a+fix gcc"
+    assert raced.winner == "a.fix gcc"
     assert "other" not in raced.backend.ran
     assert raced.backend.ran == ["build", "fix gcc", "build", "check"]
 
@@ -208,7 +265,7 @@ def test_a_check_that_cannot_pass_any_more_is_ended_early_once_its_repair_is_und
     raced = Raced([entry("a", recipe("build"))], world, slots=2, mender=ScriptMender())
     result, backend = raced.result, raced.backend
     assert result.winner is not None
-    assert result.winner.id == "a+fix db"
+    assert result.winner.id == "a.fix db"
     assert result.seconds == pytest.approx(1 + 5 + 1 + 1), "neither at the first failure, nor after 100 seconds"
     assert result.tree.state("a") is RecipeState.FAILED
     assert "5 of 40 tests had failed" in result.ends["a"]
@@ -312,7 +369,7 @@ def test_speculation_finds_a_winner_exactly_where_the_sequential_run_does(
 ) -> None:
     entries = [entry(f"r{n}", recipe(*path), prior=0.5 / (n + 1), order=100 * n) for n, path in enumerate(paths)]
     fast = Raced(entries, World(world, tells=tells), slots=4)
-    slow = Raced(entries, World(world, tells=tells), slots=1, sequential=True, ahead=False)
+    slow = Raced(entries, World(world, tells=tells), slots=1, breadth=Breadth.RECIPE, ahead=False)
     assert (fast.winner is None) == (slow.winner is None)
     assert fast.winner is None or fast.result.seconds <= slow.result.seconds + 1e-6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specbuild.breadth import Breadth
+from specbuild.ranking import Rank, Ranking
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.scheduler import LEADER_WEIGHT, WEIGHT_RATIO, choose, cpu_weights
 from specbuild.tree import Entry, Tree
@@ -127,3 +128,12 @@ def test_what_is_hardly_ever_needed_does_not_start() -> None:
     tree = tree_of(("b", "x", 0.999, 10), ("b", "y", 0.5, 10))
     assert started(tree, 8) == ["x"]
     assert len(choose(tree, slots=8, price=0.0).start) == 2
+
+
+def test_edges_stay_in_order_when_the_odds_change_and_the_worth_does_not() -> None:
+    odds = iter((0.5, 0.25))
+    ranking = Ranking(lambda key: Rank(cost=-0.5, order=0, aside=False, key=key, odds=next(odds)))
+    ranking.admit("a")
+    assert [one.odds for one in ranking.best(2)] == [0.5]
+    ranking.change("a")
+    assert [one.odds for one in ranking.best(2)] == [0.25]

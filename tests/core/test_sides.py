@@ -9,12 +9,13 @@ import anyio
 from specbuild.breadth import Breadth
 from specbuild.outcome import Outcome
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind, checkpoint_key
+from specbuild.scheduler import choose
 from specbuild.sides import sides
 from specbuild.speculate import RaceResult, race
 from specbuild.testing.clock import VirtualLoop
 from specbuild.testing.fakes import Behaviour, FakeBackend, Files, Recorder, ScriptWorkshop
 from specbuild.testing.promises import check_promises
-from specbuild.tree import Entry
+from specbuild.tree import Entry, Tree
 
 BASE = BaseRef(name="debian:bookworm", digest="sha256:0")
 
@@ -178,3 +179,65 @@ def test_what_one_recipe_does_in_its_turn_another_takes_over() -> None:
     result, backend = raced(PATH, ("apt python", "apt gcc", "other"), slots=3)
     assert backend.ran.count("apt gcc") == 1
     assert result.winner is not None
+
+
+def test_once_packages_are_installed_in_their_turn_those_after_them_are_so_too() -> None:
+    path = ("apt python", "uv", "apt gcc", "src", "apt cairo")
+    result, _ = raced(path, clash=True, times={"apt python": 6, "uv": 1, "apt gcc": 5, "src": 1, "apt cairo": 20})
+    assert [done.outcome for done in result.executions if done.work == step("apt cairo")] == ["ok"]
+    assert result.seconds == 6 + 5 + 5 + 1 + 20 + 1, "nothing waits for what could not be taken over"
+
+
+def waiting_for_another() -> tuple[Tree, str]:
+    """A Tree in which `a` waits for packages that were begun for `b` alone, and the edge of those."""
+    tree = Tree(beside=True)
+    tree.add(Entry("a", recipe("apt python", "uv", "apt gcc"), prior=0.5, expected_seconds=20, order=0))
+    tree.add(Entry("b", recipe("apt python", "apt gcc", "other"), prior=0.5, expected_seconds=20, order=1))
+    for key in tree.path("a")[:3]:
+        tree.start(key)
+        tree.finish(key)
+    aside = tree.path("b")[2]
+    assert [entry.id for entry in tree.users(aside)] == ["b"], "for `a` it is the turn of the step itself"
+    tree.start(aside)
+    return tree, aside
+
+
+def test_what_a_recipe_waits_for_is_done_for_it_too() -> None:
+    tree, aside = waiting_for_another()
+    assert not tree.is_runnable(tree.path("a")[3])
+    assert [entry.id for entry in tree.users(aside)] == ["a", "b"]
+    tree.cancel("b")
+    assert tree.unneeded() == []
+    tree.finish(aside)
+    assert tree.is_runnable(tree.path("a")[3])
+
+
+def test_packages_that_fail_for_another_recipe_take_their_turn_in_those_that_waited() -> None:
+    tree, aside = waiting_for_another()
+    assert [entry.id for entry in tree.fail(aside)] == ["b"]
+    assert tree.is_runnable(tree.path("a")[3])
+
+
+def test_the_step_whose_turn_it_is_comes_before_what_could_be_done_beside_it() -> None:
+    for number in range(8):  # the keys, which come last of all, are in either order
+        tree = Tree(beside=True)
+        path = (f"apt python{number}", "uv", "apt gcc")
+        tree.add(Entry("a", recipe(*path), prior=0.5, expected_seconds=20, order=0))
+        for key in tree.path("a")[:2]:
+            tree.start(key)
+            tree.finish(key)
+        first, second = tree.foremost(2)
+        assert (first.key, first.aside, second.aside) == (tree.path("a")[2], False, True)
+
+
+def test_a_recipe_that_does_two_things_at_once_fails_once() -> None:
+    tree = Tree(beside=True)
+    tree.add(Entry("a", recipe("apt python", "uv", "apt gcc"), prior=0.95, expected_seconds=20, order=0))
+    tree.add(Entry("b", recipe("apt python", "deps"), prior=0.5, expected_seconds=20, order=1))
+    for key in tree.path("a")[:2]:
+        tree.start(key)
+        tree.finish(key)
+    (side,) = sides(tree.entry("a").recipe).values()
+    uv, deps = tree.path("a")[2], tree.path("b")[2]
+    assert choose(tree, slots=3, price=0.04).start == (uv, side.key, deps), "that `b` is needed is one in twenty"
+    assert choose(tree, slots=3, price=0.06).start == (uv, side.key)

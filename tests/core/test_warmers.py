@@ -60,6 +60,7 @@ class Raced:
         slots: int = 3,
         breadth: Breadth = Breadth.ALL,
         warm: bool = True,
+        beside: bool = False,
         time_limit: float | None = None,
     ) -> None:
         def behave(command: str, files: Files) -> Behaviour:
@@ -83,6 +84,7 @@ class Raced:
                 reporter=self.recorder,
                 breadth=breadth,
                 warm=warm,
+                beside=beside,
                 time_limit=time_limit,
                 clock=anyio.current_time,
             )
@@ -135,6 +137,13 @@ def test_there_are_none_without_idle_slots_or_when_they_are_off(how: dict[str, o
 def test_what_another_branch_fetches_is_left_to_it() -> None:
     raced = Raced(PATH, (FIRST, TOOLS, SOURCE, NEEDS, BUILD), script={"check": Behaviour(seconds=60)})
     assert NEEDS.run not in raced.warmed
+
+
+def test_a_warmer_ends_as_well_when_its_step_starts_before_its_turn() -> None:
+    packages = COMPILERS.model_copy(update={"cwd": "/"})
+    raced = Raced((FIRST, TOOLS, packages, SOURCE, BUILD), script={FETCH_COMPILERS: Behaviour(hangs=True)}, beside=True)
+    assert raced.warmed == [FETCH_COMPILERS]
+    assert raced.result.warmed.seconds == 20.0, "when the first packages were installed"
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,16 @@ async def test_what_is_foreseen_gives_the_same_recipe_as_what_is_observed(scene:
     assert await scene.mend(scene.first, CHECK, NO_TOML) == [], "they are in the race already"
 
 
+async def test_a_candidate_that_was_given_up_enters_again_when_its_repair_is_needed_after_all(scene: Scene) -> None:
+    ahead = await scene.mend(scene.first, CHECK, NO_TOML, foreseen=True)
+    for entry in ahead:
+        scene.mender.give_up(entry)
+    observed = await scene.mend(scene.first, CHECK, NO_TOML)
+    assert [entry.recipe.digest for entry in observed] == [entry.recipe.digest for entry in ahead]
+    assert {entry.id for entry in observed}.isdisjoint(entry.id for entry in ahead)
+    assert observed[0].against is None
+
+
 async def test_a_repair_that_did_not_work_is_not_made_again(scene: Scene) -> None:
     (best, *_) = await scene.mend(scene.first, CHECK, NO_TOML)
     scene.ended(best, CHECK, Outcome.FAILED, NO_TOML)

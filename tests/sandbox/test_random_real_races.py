@@ -23,7 +23,8 @@ import pytest
 
 from specbuild.errors import SandboxError
 from specbuild.events import Event, StepEnded
-from specbuild.recipe import BaseRef, checkpoint_root
+from specbuild.outcome import Outcome
+from specbuild.recipe import BaseRef, Recipe, Step, checkpoint_root
 from specbuild.sandbox.cgroups import groups_anywhere, hierarchies
 from specbuild.sandbox.claims import file_name
 from specbuild.sandbox.contract import Command, RootfsTar
@@ -33,8 +34,8 @@ from specbuild.testing.fakes import Recorder
 from specbuild.testing.leftovers import descendants, leftovers, stray_processes
 from specbuild.testing.promises import check_promises, check_story
 from specbuild.testing.remote import interpreter
-from specbuild.testing.staged import BASES, draw, marks_of
-from specbuild.testing.trial import new_marker, processes
+from specbuild.testing.staged import BASES, Play, draw, mark_of
+from specbuild.testing.trial import new_key, new_marker, processes
 from specbuild.tree import Edge, EdgeState
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.root, pytest.mark.slow]
@@ -196,7 +197,8 @@ async def race_once(store: Path, tiny: Path, random: Random) -> None:
             check_promises(result)
             check_story(witness.events, result)
             check_states(store, result, witness)
-            await check_winner(backend, result)
+            await check_winner(backend, store, result, play)
+            await check_nothing_is_done_again(backend, result)
     if vandal.struck and vandal.helpers_too:
         async with OverlayBackend(store):  # what a killed helper could not remove is the next session's to find
             pass
@@ -225,29 +227,71 @@ def check_states(store: Path, result: RaceResult, witness: Witness) -> None:
     for key, seen in witness.seen.items():
         assert look_at(store, key) == seen
     for entry in result.tree.entries():
-        for edge, mark in zip(steps_of(result, entry.id), marks_of(entry.recipe), strict=True):
-            if edge.state is EdgeState.DONE:
-                marks = layer(store, edge.key) / "marks"
-                assert [path.name for path in marks.iterdir()] == [mark]
-                assert (marks / mark / "done").exists()
+        for edge in steps_of(result, entry.id):
+            twin = result.tree.edge(edge.twin) if edge.twin else None
+            for one in (edge, twin):
+                if one is not None and one.state is EdgeState.DONE and not (one is edge and is_grafted(store, edge)):
+                    marks = layer(store, one.key) / "marks"
+                    assert [path.name for path in marks.iterdir()] == [mark_by(one)]
+                    assert (marks / mark_by(one) / "done").exists()
+    for done in result.executions:
+        if done.outcome is Outcome.GRAFTED:
+            edge = result.tree.edge(done.key)
+            assert is_grafted(store, edge)
+            assert result.tree.edge(edge.twin or "").state is EdgeState.DONE
 
 
 def steps_of(result: RaceResult, recipe: str) -> list[Edge]:
     return [result.tree.edge(key) for key in result.tree.path(recipe)[1:-1]]
 
 
-async def check_winner(backend: OverlayBackend, result: RaceResult) -> None:
-    """The winner's state holds the marks of its path, and nothing of anybody else's."""
+def is_grafted(store: Path, edge: Edge) -> bool:
+    """Whether a state is another one with what the edge's twin has changed: nothing has been run to make it."""
+    return edge.twin is not None and not any(layer(store, edge.key).iterdir())
+
+
+def mark_by(edge: Edge) -> str:
+    """The mark of the command that is the work of an edge."""
+    assert isinstance(edge.work, Step)
+    return mark_of(edge.parent or "", edge.work.run)
+
+
+async def check_winner(backend: OverlayBackend, store: Path, result: RaceResult, play: Play) -> None:
+    """The winner's state holds the marks of its path, and nothing of anybody else's; packages are there in order."""
     if result.winner is None:
         return
-    recipe = result.winner.recipe
+    recipe, edges = result.winner.recipe, steps_of(result, result.winner.id)
+    sources = [result.tree.edge(edge.twin or "") if is_grafted(store, edge) else edge for edge in edges]
+    marks = sorted(map(mark_by, sources))
+    assert await shown(
+        backend, recipe, "cd /marks; for m in *; do [ -e $m/begun ] && [ -e $m/done ] && echo $m; done"
+    ) == (marks)
+    last = [mark_by(edge) for edge in edges if isinstance(edge.work, Step) and "apt" not in edge.work.caches]
+    assert await shown(backend, recipe, "ls /only") == last[-1:]
+    packages = [step.run for step in recipe.steps if play.adds_to_database(step.run)]
+    assert await shown(backend, recipe, "cat /db/status") == packages
+
+
+async def shown(backend: OverlayBackend, recipe: Recipe, script: str) -> list[str]:
+    """The lines that a script prints in a fork of what a Recipe has come to; none if it fails."""
     leaf = await backend.find(recipe.checkpoints[-1])
     assert leaf is not None
-    show = "cd /marks; for mark in *; do [ -e $mark/begun ] && [ -e $mark/done ] && echo $mark; done; ls /only"
     async with backend.fork(leaf) as box:
-        done = await box.run(Command(("/bin/sh", "-c", show), env={"PATH": "/usr/bin:/bin"}, network=False))
-    marks = marks_of(recipe)
-    assert done.tail.split() == [*sorted(marks), marks[-1]]
+        done = await box.run(Command(("/bin/sh", "-c", script), env={"PATH": "/usr/bin:/bin"}, network=False))
+    return done.tail.splitlines() if done.ok else []
+
+
+async def check_nothing_is_done_again(backend: OverlayBackend, result: RaceResult) -> None:
+    """What was done aside, before the turn of a Step had come, is taken over wherever that can be."""
+    ended = {done.key: done for done in result.executions if done.outcome in (Outcome.OK, Outcome.GRAFTED)}
+    for done in ended.values():
+        edge = result.tree.edge(done.key)
+        aside = ended.get(edge.twin or "")
+        if aside is not None and aside.end <= done.start and done.outcome is Outcome.OK:
+            onto, side = await backend.find(edge.parent or ""), await backend.find(aside.key)
+            assert onto is not None
+            assert side is not None
+            assert await backend.graft(onto, side, new_key()) is None
 
 
 @pytest.mark.parametrize("number", range(max(1, EXAMPLES // 5)))
