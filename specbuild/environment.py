@@ -176,6 +176,18 @@ class Artifacts(Frozen):
     source: str | None = None
 
 
+class Holder(Frozen):
+    """What holds the files of an Environment."""
+
+    backend: str
+    """`overlay` or `docker`."""
+    engine: str = ""
+    """The address of the container engine, as of DOCKER_HOST; empty where none holds them."""
+
+    def __str__(self) -> str:
+        return f"{self.backend} at {self.engine}" if self.engine else self.backend
+
+
 class Environment(Frozen):
     """A verified environment, or why there is none.
 
@@ -211,3 +223,5 @@ class Environment(Frozen):
     facts: Facts = Facts()
     timeline: tuple[TimelineEntry, ...] = ()
     artifacts: Artifacts = Artifacts()
+    held_by: Holder | None = None
+    """Where its files are on the machine that built it; None if there are none, or if an earlier version built it."""

@@ -19,7 +19,7 @@ from specbuild.commit import conclude, replayed
 from specbuild.config import Reuse, Settings, load_settings
 from specbuild.downloads import shared_downloads
 from specbuild.engine_replay import EngineOptions, replay_by_engine
-from specbuild.environment import Environment, Seconds
+from specbuild.environment import Environment, Holder, Seconds
 from specbuild.errors import SpecBuildError
 from specbuild.events import (
     BuildEnded,
@@ -96,7 +96,7 @@ async def replay(
     clock = Clock(reporter or Silent())
     with on_disk(chosen.cache_dir):
         async with (
-            open_backend(chosen) as backend,
+            opened.backend() as backend,
             shared_downloads(Surroundings.of(chosen), backend, clock.notify) as surroundings,
         ):
             updated = await replayed(opened, backend, surroundings, clock, library.place(environment.id).logs)
@@ -225,9 +225,9 @@ class _Build:
             if environment.recipe is None:
                 refuse_outage(environment.candidates)
                 return environment
-            return await conclude(
-                OpenEnvironment.of(environment, settings), backend, surroundings, clock, self._place.logs
-            )
+            holder = Holder(backend=backend.name, engine=opening.engine)
+            won = OpenEnvironment.of(environment.model_copy(update={"held_by": holder}), settings)
+            return await conclude(won, backend, surroundings, clock, self._place.logs)
 
     async def _survey(self) -> Survey:
         clock, work = self._clock, self._place.source

@@ -19,7 +19,7 @@ from specbuild.export.targets import Exported, parse_target
 from specbuild.library import Library, Place
 from specbuild.recipe import Recipe, Step, StepKind, with_services
 from specbuild.repo.source import Repo
-from specbuild.sandbox.backends import open_backend
+from specbuild.sandbox.backends import Opening, open_backend
 from specbuild.sandbox.contract import Backend, Checkpoint, Completed, LayerSource, LineSink
 from specbuild.scheduler import LEADER_WEIGHT
 from specbuild.workshop import BuildWorkshop, Surroundings
@@ -94,22 +94,38 @@ class OpenEnvironment(Environment):
             network = recipe.check.step.network if recipe.check.services else True
         step = Step(kind=StepKind.TEST, run=line, env=recipe.test_env, network=network)
         full = replace(surroundings.command(step, recipe.base), timeout=timeout, silence=None)
-        async with open_backend(self._settings) as backend:
+        async with self.backend() as backend:
             checkpoint = await self.checkpoint(backend)
             # Somebody waits for it, as nobody does for the speculation of other builds.
             limits = replace(surroundings.limits, cpu_weight=LEADER_WEIGHT)
             async with backend.fork(checkpoint, limits=limits) as sandbox:
                 return await sandbox.run(full, on_line=on_line, log=log)
 
+    def backend(self) -> Opening:
+        """A session on the backend that holds its files, whatever is usual here; on another if the settings name one.
+
+        Raises ConfigError for an unknown name.
+        """
+        held, named = self.held_by, self._settings.backend
+        if held is None or named not in {"auto", held.backend}:
+            return open_backend(self._settings)
+        return open_backend(self._settings.model_copy(update={"backend": held.backend}), engine=held.engine)
+
     async def checkpoint(self, backend: Backend) -> Checkpoint:
-        """The Environment's files in the store. Raises UsageError if they were pruned."""
+        """The Environment's files in the store. Raises UsageError if they were pruned, or are on another backend."""
         found = await backend.find(self.committed().checkpoints[-1])
-        if found is None:
+        if found is not None:
+            return found
+        if self.held_by is not None and self.held_by.backend != backend.name:
             raise UsageError(
-                f"the files of environment {self.id} are not in the store any more",
-                hint=f"build it again: specbuild build {self.repo.origin}",
+                f"the files of environment {self.id} are held by {self.held_by}, not by {backend.name}",
+                hint="leave out --backend, and SPECBUILD_BACKEND or `backend` in the settings",
             )
-        return found
+        where = self.held_by or "the store"
+        raise UsageError(
+            f"the files of environment {self.id} are not in {where} any more",
+            hint=f"build it again: specbuild build {self.repo.origin}",
+        )
 
     async def export(self, to: str, *, force: bool = False) -> Exported:
         """Export to `FORMAT` or `FORMAT:PLACE`, as `specbuild export --to` takes it; see `export.targets.Format`.
@@ -123,7 +139,7 @@ class OpenEnvironment(Environment):
     @asynccontextmanager
     async def files(self) -> AsyncGenerator[tuple[LayerSource, str]]:
         """The store that has the Environment's files, and the key of its Checkpoint."""
-        async with open_backend(self._settings) as backend:
+        async with self.backend() as backend:
             checkpoint = await self.checkpoint(backend)
             if not isinstance(backend, LayerSource):
                 raise UsageError(

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from specbuild.config import Settings
-from specbuild.errors import EngineError, StoreError
+from specbuild.errors import EngineError, StoreError, UsageError
 from specbuild.library import Library
 from specbuild.sandbox.backends import Opening, open_backend
 
@@ -83,10 +83,21 @@ async def _remove(settings: Settings, folders: list[Path], *, everything: bool) 
     _refuse_mounts(folders)
     freed = await _prune(open_backend(settings), folders, everything=everything)
     if settings.backend == "auto" and (settings.cache_dir / "docker").exists():  # of builds on an engine, by request
-        with suppress(EngineError):  # not there now: what it holds is removed when it is
-            on_engine = open_backend(settings.model_copy(update={"backend": "docker"}))
-            freed += await _prune(on_engine, folders, everything=everything)
+        for engine in _engines(settings, folders):
+            with suppress(EngineError):  # not there now: what it holds is removed when it is
+                on_engine = open_backend(settings.model_copy(update={"backend": "docker"}), engine=engine)
+                freed += await _prune(on_engine, folders, everything=everything)
     return freed + await anyio.to_thread.run_sync(_delete, folders)
+
+
+def _engines(settings: Settings, folders: list[Path]) -> set[str]:
+    """The addresses of engines that may hold something of those builds; empty for the one that is found."""
+    library, found = Library(settings.cache_dir), {""}
+    for folder in folders:
+        with suppress(UsageError):  # the build was not committed
+            if held := library.find(str(folder)).held_by:
+                found.add(held.engine)
+    return found
 
 
 async def _prune(opening: Opening, folders: list[Path], *, everything: bool) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from specbuild.cli.output import Output, output_options
+from specbuild.cli.settings import backend_option
 from specbuild.cli.types import to_seconds
 from specbuild.errors import BuildFailed
 
@@ -25,9 +26,10 @@ ENV_HELP = """ENV is an output folder, an environment.json, the id of a build or
 @click.argument("env")
 @click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
 @click.option("--timeout", type=to_seconds, metavar="TIME", help="Kill the command after this time, as in 90s, 10m.")
+@backend_option
 @output_options()
 @click.pass_obj
-def run(output: Output, env: str, command: tuple[str, ...], timeout: float | None) -> int:
+def run(output: Output, env: str, command: tuple[str, ...], timeout: float | None, backend: str | None) -> int:
     """Run a command in a fresh fork of an environment; what it writes is thrown away.
 
     One argument is a shell command line, several are a program and its arguments. The exit code is the command's own.
@@ -36,7 +38,7 @@ def run(output: Output, env: str, command: tuple[str, ...], timeout: float | Non
     from specbuild.cli.interrupts import run_to_end
     from specbuild.config import load_settings
 
-    settings = load_settings()
+    settings = load_settings(backend=backend)
     line, *rest = command
     show = output.err.line if output.json else output.out.line
 
@@ -70,9 +72,10 @@ def _as_object(env: str, line: str, done: Completed) -> dict[str, object]:
 
 @click.command(epilog=ENV_HELP, short_help="Open a shell in an environment.")
 @click.argument("env")
+@backend_option
 @output_options()
 @click.pass_obj
-def shell(output: Output, env: str) -> int:
+def shell(output: Output, env: str, backend: str | None) -> int:
     """Open an interactive shell in a fresh fork of an environment; what it writes is thrown away."""
     if output.json:
         raise click.UsageError("an interactive shell has no JSON result; use `specbuild run --json ENV -- COMMAND`")
@@ -83,7 +86,7 @@ def shell(output: Output, env: str) -> int:
     from specbuild.cli.interrupts import run_to_end
     from specbuild.config import load_settings
 
-    settings = load_settings()
+    settings = load_settings(backend=backend)
 
     async def job() -> int:
         return await interactive.shell(await journey.open_environment(env, settings=settings))
@@ -99,9 +102,18 @@ def shell(output: Output, env: str) -> int:
 @click.option(
     "--build-arg", "arguments", multiple=True, metavar="NAME=VALUE", help="With --docker: as of `docker build`."
 )
+@backend_option
 @output_options(progress=True)
 @click.pass_obj
-def replay(output: Output, env: str, docker: bool, base_image: str, network: str, arguments: tuple[str, ...]) -> int:
+def replay(
+    output: Output,
+    env: str,
+    docker: bool,
+    base_image: str,
+    network: str,
+    arguments: tuple[str, ...],
+    backend: str | None,
+) -> int:
     """Build an environment again from its base, without checkpoints of earlier steps, and compare.
 
     Ends with 0 if the verdict and the packages are the same as before, with 1 if they are not.
@@ -117,7 +129,7 @@ def replay(output: Output, env: str, docker: bool, base_image: str, network: str
     from specbuild.config import load_settings
     from specbuild.engine_replay import EngineOptions
 
-    settings = load_settings()
+    settings = load_settings(backend=backend)
     with progress_for(output) as progress:
 
         async def job() -> Environment:

@@ -8,6 +8,7 @@ import click
 
 from specbuild.cli.environments import ENV_HELP
 from specbuild.cli.output import Output, output_options
+from specbuild.cli.settings import backend_option
 
 if TYPE_CHECKING:
     from specbuild.export.targets import Exported
@@ -34,9 +35,10 @@ FORMAT is one of
     "--to", "targets", metavar="FORMAT[:PLACE]", multiple=True, required=True, help="What and where. Repeat for more."
 )
 @click.option("--force", is_flag=True, help="Replace what is there already.")
+@backend_option
 @output_options()
 @click.pass_obj
-def export(output: Output, env: str, targets: tuple[str, ...], force: bool) -> int:
+def export(output: Output, env: str, targets: tuple[str, ...], force: bool, backend: str | None) -> int:
     """Export an environment: its files as an image with a layer for each step, or what makes it anew."""
     from specbuild import journey
     from specbuild.cli.interrupts import run_to_end
@@ -45,7 +47,7 @@ def export(output: Output, env: str, targets: tuple[str, ...], force: bool) -> i
 
     for target in targets:
         parse_target(target)  # before anything is written
-    settings = load_settings()
+    settings = load_settings(backend=backend)
 
     async def job() -> list[Exported]:
         opened = await journey.open_environment(env, settings=settings)

@@ -22,7 +22,6 @@ import anyio
 from specbuild.errors import UsageError
 from specbuild.opened import OpenEnvironment
 from specbuild.recipe import Step, StepKind
-from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Bind, Command, Completed, Sandbox
 from specbuild.workshop import Surroundings
 
@@ -39,7 +38,7 @@ async def shell(opened: OpenEnvironment) -> int:
     """
     surroundings = Surroundings.of(opened.settings)
     with _fifos() as (folder, typed, shown):
-        async with open_backend(opened.settings) as backend:
+        async with opened.backend() as backend:
             checkpoint = await opened.checkpoint(backend)
             async with backend.fork(checkpoint, limits=surroundings.limits) as sandbox:
                 done = await _on_terminal(sandbox, _command(opened, surroundings, folder), typed, shown)

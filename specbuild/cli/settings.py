@@ -101,6 +101,12 @@ def race_options(command: F) -> F:
     return _adds(*_RACE)(command)
 
 
+def backend_option(command: F) -> F:
+    """Where an environment is, for those who do not want it where it was built."""
+    words = "Use this backend, and not the one that built the environment: overlay, docker."
+    return click.option("--backend", metavar="NAME", help=words)(command)
+
+
 def settings_from(options: dict[str, Any]) -> Settings:
     """Settings with the options that were given over variables and files.
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 from urllib.parse import quote
 
 import anyio
@@ -46,6 +46,14 @@ class EngineImage:
         self.diff_ids = texts(table(told.get("RootFS")).get("Layers"))
         """Lowest first."""
         self.config = ImageConfig.model_validate({"config": table(told.get("Config"))})
+
+
+class Saver(Protocol):
+    """What gives images of an engine."""
+
+    async def save(self, image: EngineImage, sink: int) -> None:
+        """Write the image's archive to a pipe."""
+        ...
 
 
 class Engine:
@@ -83,7 +91,7 @@ class Engine:
 class SavedLayers:
     """The layers of an engine's image that are asked for, as files in `folder`, out of one archive if need be."""
 
-    def __init__(self, engine: Engine, image: EngineImage, folder: Path) -> None:
+    def __init__(self, engine: Saver, image: EngineImage, folder: Path) -> None:
         self._engine = engine
         self._image = image
         self._folder = folder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from specbuild.config import Settings
 from specbuild.errors import ConfigError, SandboxUnavailableError, SpecBuildError
-from specbuild.sandbox.contract import Backend, Probe
+from specbuild.sandbox.contract import Backend, Probe, Served
 
 BACKENDS = ("overlay", "docker")
 
@@ -25,14 +25,20 @@ class Choice:
 class Opening:
     """A session on the backend that the settings name; for `async with`, which gives the backend itself."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, engine: str = "") -> None:
         self._settings = settings
+        self._engine = engine
         self._backend: Backend | None = None
         self.reason = ""
         """Why another backend than overlay was taken by itself; empty otherwise."""
 
+    @property
+    def engine(self) -> str:
+        """The address of the container engine that holds the files of the open session; empty where none does."""
+        return self._backend.address if isinstance(self._backend, Served) else ""
+
     async def __aenter__(self) -> Backend:
-        choice = await choose_backend(self._settings)
+        choice = await choose_backend(self._settings, self._engine)
         self.reason = choice.reason
         self._backend = await choice.backend.__aenter__()
         return self._backend
@@ -43,22 +49,26 @@ class Opening:
             await backend.__aexit__(*exc)
 
 
-def open_backend(settings: Settings) -> Opening:
-    """A session on the backend that the settings name. Raises ConfigError for an unknown name."""
+def open_backend(settings: Settings, *, engine: str = "") -> Opening:
+    """A session on the backend that the settings name; if that is `docker`, on the engine at that address, if given.
+
+    Raises ConfigError for an unknown name.
+    """
     if settings.backend not in {"auto", *BACKENDS}:
         raise ConfigError(
             f"there is no sandbox backend {settings.backend!r}", hint=f"known: auto, {', '.join(BACKENDS)}"
         )
-    return Opening(settings)
+    return Opening(settings, engine)
 
 
-async def choose_backend(settings: Settings) -> Choice:
+async def choose_backend(settings: Settings, engine: str = "") -> Choice:
     """What `settings.backend` stands for: overlay, unless this machine cannot fork with it and an engine can be had.
 
-    Raises SandboxUnavailableError when there is neither.
+    `engine` is the address of the one that `docker` stands for, by default the one that is found. Raises
+    SandboxUnavailableError when there is neither.
     """
     if settings.backend != "auto":
-        return Choice(named_backend(settings.backend, settings.cache_dir), settings.backend)
+        return Choice(named_backend(settings.backend, settings.cache_dir, engine=engine), settings.backend)
     overlay = Choice(named_backend("overlay", settings.cache_dir), "overlay")
     if _known_to_work(settings.cache_dir):
         return overlay
@@ -85,12 +95,13 @@ def _fallback(overlay: Choice, probe: Probe, cache_dir: Path) -> Choice:
     return replace(overlay, backend=named_backend("docker", cache_dir), name="docker", reason=reason)
 
 
-def named_backend(name: str, cache_dir: Path) -> Backend:
-    """One of BACKENDS, not entered yet."""
+def named_backend(name: str, cache_dir: Path, *, engine: str = "") -> Backend:
+    """One of BACKENDS, not entered yet; `engine` as of `choose_backend`."""
     if name == "docker":
         from specbuild.sandbox.docker import DockerBackend
+        from specbuild.sandbox.docker.endpoint import endpoint_at
 
-        return DockerBackend(cache_dir / "docker")
+        return DockerBackend(cache_dir / "docker", endpoint_at(engine) if engine else None)
     from specbuild.sandbox.overlay import OverlayBackend
 
     return OverlayBackend(cache_dir / "store")

@@ -325,6 +325,16 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class Served(Protocol):
+    """What a Backend is besides if a server holds its files, which may be another one next time."""
+
+    @property
+    def address(self) -> str:
+        """Where the server of the open session is."""
+        ...
+
+
+@runtime_checkable
 class LayerSource(Protocol):
     """What a Backend is besides if its files can be exported layer by layer."""
 

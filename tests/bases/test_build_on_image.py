@@ -11,10 +11,13 @@ import pytest
 
 import specbuild
 from specbuild import Settings
+from specbuild.environment import Holder
+from specbuild.lockfile import lock_of
 from specbuild.oci.push import push_image
 from specbuild.oci.reference import parse_reference
 from specbuild.sandbox.backends import open_backend
-from specbuild.testing.images import file, image, layer
+from specbuild.testing.engines import docker_engine
+from specbuild.testing.images import MadeImage, file, image, layer
 from specbuild.testing.leftovers import leftovers
 from specbuild.testing.registry import TestRegistry, registry
 from specbuild.testing.rootfs import debian_rootfs
@@ -53,19 +56,42 @@ def server(tmp_path: Path) -> Iterator[TestRegistry]:
         yield running
 
 
-async def test_a_project_is_built_on_an_image(server: TestRegistry, tmp_path: Path) -> None:
-    root = debian_rootfs().read_bytes()
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A small project."""
+    folder = tmp_path / "small"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(PYPROJECT)
+    (folder / "small.py").write_text("ANSWER = 42\n")
+    (folder / "tests/test_small.py").write_text(TESTS)
+    return folder
+
+
+async def published(server: TestRegistry) -> tuple[str, MadeImage]:
+    """The name of an image with Debian and a layer more, and the image."""
+    root = await anyio.Path(debian_rootfs()).read_bytes()
     made = image(root, layer(file("etc/of-the-image", "second layer")), compression="", Env=["OF_THE_IMAGE=yes"])
     name = f"{server.host}/team/debian:1"
     await push_image(parse_reference(name), made.manifest, made.media_type, made.uploads)
-    source = tmp_path / "small"
-    (source / "tests").mkdir(parents=True)
-    (source / "pyproject.toml").write_text(PYPROJECT)
-    (source / "small.py").write_text("ANSWER = 42\n")
-    (source / "tests/test_small.py").write_text(TESTS)
-    settings = Settings(
-        cache_dir=tmp_path / "cache", bases=(name,), sequential=True, repair=False, learn=False, replay=False
+    return name, made
+
+
+def settings_for(cache: Path, name: str, backend: str) -> Settings:
+    return Settings(
+        cache_dir=cache, bases=(name,), backend=backend, sequential=True, repair=False, learn=False, replay=False
     )
+
+
+async def remove(settings: Settings, build: str) -> None:
+    """What a build has left on its backend."""
+    async with open_backend(settings) as backend:
+        await backend.forget(build)
+        await backend.prune(everything=True)
+
+
+async def test_a_project_is_built_on_an_image(server: TestRegistry, source: Path, tmp_path: Path) -> None:
+    name, made = await published(server)
+    settings = settings_for(tmp_path / "cache", name, "overlay")
     built = await specbuild.build(source, settings=settings)
     assert built.outcome == "committed", built.message
     assert built.base is not None
@@ -75,9 +101,29 @@ async def test_a_project_is_built_on_an_image(server: TestRegistry, tmp_path: Pa
     done = await built.run('printf %s "$OF_THE_IMAGE"')
     assert done.tail.strip() == "yes"
     dockerfile = await anyio.Path(built.artifacts.dockerfile or "").read_text()
-    assert f"FROM {name}@{made.descriptor.digest}\n" in dockerfile
-    async with open_backend(settings) as backend:
-        await backend.forget(built.id)
-        await backend.prune(everything=True)
+    assert f"ARG BASE={name}@{made.descriptor.digest}\n" in dockerfile
+    await remove(settings, built.id)
     assert leftovers(settings.cache_dir / "store") == []
     shutil.rmtree(settings.cache_dir)
+
+
+@pytest.mark.timeout(900)
+async def test_it_is_built_to_the_same_lock_on_a_container_engine(
+    server: TestRegistry, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, _ = await published(server)
+    locks: dict[str, str] = {}
+    with docker_engine(network=True) as engine:
+        monkeypatch.setenv("DOCKER_HOST", engine.address)
+        for backend in ("overlay", "docker"):
+            settings = settings_for(tmp_path / backend, name, backend)
+            built = await specbuild.build(source, settings=settings)
+            assert built.outcome == "committed", built.message
+            locks[backend] = lock_of(built).dump()
+            held = Holder(backend=backend, engine=engine.address if backend == "docker" else "")
+            assert built.held_by == held
+            again = await specbuild.open_environment(built.id, settings=Settings(cache_dir=settings.cache_dir))
+            assert (await again.run('printf %s "$OF_THE_IMAGE"')).tail.strip() == "yes"
+            await remove(settings, built.id)
+        assert engine.leftovers() == []
+    assert locks["docker"] == locks["overlay"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -10,125 +13,113 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specbuild.sandbox.contract import ImageLayer, ImageLayers
+from specbuild.sandbox.contract import Backend, ImageLayer, ImageLayers
+from specbuild.sandbox.docker import DockerBackend
+from specbuild.sandbox.docker.image_layer import Moving
 from specbuild.sandbox.overlay import OverlayBackend
-from specbuild.testing.images import Item, file, folder, layer, symlink
+from specbuild.testing.engines import PrivateEngine, docker_engine
+from specbuild.testing.image_model import KINDS, SHOW, TOP, Entry, items, sane, shown
+from specbuild.testing.images import folder, layer
 from specbuild.testing.leftovers import leftovers
 from specbuild.testing.trial import new_key, seen
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.root, pytest.mark.slow]
-
-TOP = "x"
-"""Where everything lies, so that the rest of the root is of no interest."""
-
-Tree = dict[str, str]
-"""Path → `d`, `f` and content, or `l` and target."""
-Entry = tuple[str, str]
-"""Path, and as above, or `w` (hidden) or `o` (opaque)."""
-
-_PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join([TOP, *parts]))
-_KINDS = st.sampled_from(["d", "f1", "f2", "lnowhere", "w", "o"])
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join([TOP, *parts]))
+STACKS = st.lists(st.lists(st.tuples(PATHS, st.sampled_from(KINDS)), max_size=8).map(sane), min_size=2, max_size=4)
+FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def sane(entries: list[Entry]) -> list[Entry]:
-    """As archives are: each path once, nothing below what is no folder in the same layer."""
-    kept: list[Entry] = []
-    kinds: dict[str, str] = {}
-    for path, kind in entries:
-        if kind in "wo":
-            kept += [] if _below_no_folder(path, kinds) else [(path, kind)]
-        elif path not in kinds and not _below_no_folder(path, kinds):
-            leaf = kind != "d"
-            if not (leaf and any(other.startswith(f"{path}/") for other, _ in kept)):
-                kinds[path] = kind
-                kept.append((path, kind))
-    return [(path, kind) for path, kind in kept if not (kind == "o" and kinds.get(path, "d") != "d")]
-
-
-def _below_no_folder(path: str, kinds: dict[str, str]) -> bool:
-    return any(kinds.get(parent, "d") != "d" for parent in _parents(path))
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def items(entries: list[Entry]) -> list[Item]:
-    found: list[Item] = []
-    for path, kind in entries:
-        parent, _, name = path.rpartition("/")
-        match kind[0]:
-            case "d":
-                found.append(folder(path))
-            case "f":
-                found.append(file(path, kind[1:]))
-            case "l":
-                found.append(symlink(path, kind[1:]))
-            case "w":
-                found.append(file(f"{parent}/.wh.{name}"))
-            case _:
-                found.append(file(f"{path}/.wh..wh..opq"))
-    return found
-
-
-def stacked(lower: Tree, entries: list[Entry]) -> Tree:
-    """Hide of what is below, then add."""
-    tree = dict(lower)
-    for path, kind in entries:
-        if kind == "w":
-            _remove(tree, path, itself=True)
-        elif kind == "o":
-            _remove(tree, path, itself=False)
-    for path, kind in entries:
-        for parent in [*_parents(path), *([path] if kind == "o" else [])]:
-            if tree.get(parent, "") != "d":
-                _remove(tree, parent, itself=True)
-                tree[parent] = "d"
-        if kind not in "wo" and not (kind == "d" and tree.get(path) == "d"):
-            _remove(tree, path, itself=True)
-            tree[path] = kind
-    return tree
-
-
-def _remove(tree: Tree, path: str, *, itself: bool) -> None:
-    for known in [known for known in tree if known.startswith(f"{path}/") or (itself and known == path)]:
-        del tree[known]
-
-
-SHOW = f"""
-cd / && find {TOP} | sort | while read -r path; do
-  if [ -L "$path" ]; then echo "$path l$(readlink "$path")"
-  elif [ -d "$path" ]; then echo "$path d"
-  else echo "$path f$(cat "$path")"; fi
-done
-"""
-
-
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(stack=st.lists(st.lists(st.tuples(_PATHS, _KINDS), max_size=8).map(sane), min_size=2, max_size=4))
+@pytest.mark.sandbox
+@pytest.mark.root
+@pytest.mark.slow
+@FEW
+@given(stack=STACKS)
 def test_a_stack_of_layers_shows_what_the_specification_says(
     tiny: Path, tmp_path: Path, stack: list[list[Entry]]
 ) -> None:
-    expected: Tree = {TOP: "d"}
-    for entries in stack:
-        expected = stacked(expected, entries)
-    archives = [tiny.read_bytes(), layer(folder(TOP)), *(layer(*items(entries)) for entries in stack)]
-    shown = anyio.run(_shown, archives, tmp_path)
-    assert shown == [f"{path} {kind}" for path, kind in sorted(expected.items(), key=lambda pair: pair[0].encode())]
+    backend = OverlayBackend(tmp_path / "store")
+    assert anyio.run(_seen, backend, archives(tiny, stack), tmp_path) == shown(stack)
     assert leftovers(tmp_path / "store") == []
 
 
-async def _shown(archives: list[bytes], tmp_path: Path) -> list[str]:
-    async def fetch(path: Path) -> Path:
+@pytest.fixture(scope="module")
+def engine() -> Iterator[PrivateEngine]:
+    with docker_engine() as running:
+        yield running
+
+
+@pytest.mark.engine
+@pytest.mark.root
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@FEW
+@given(stack=STACKS)
+def test_a_stack_of_layers_shows_the_same_in_an_engine(
+    engine: PrivateEngine, tiny: Path, tmp_path: Path, stack: list[list[Entry]]
+) -> None:
+    backend = DockerBackend(tmp_path / "docker", engine.endpoint)
+    assert anyio.run(_seen, backend, archives(tiny, stack), tmp_path) == shown(stack)
+    assert engine.leftovers() == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(stack=STACKS)
+def test_layers_of_containers_say_what_those_of_the_image_said(stack: list[list[Entry]]) -> None:
+    moving = Moving(whole=True)
+    told = [told_by(moved(moving, layer(*items(entries)))) for entries in stack]
+    assert shown(told) == shown(stack)
+
+
+def moved(moving: Moving, archive: bytes) -> bytes:
+    """The archive of a container's layer."""
+    target = io.BytesIO()
+    moving.move(io.BytesIO(archive), target)
+    return target.getvalue()
+
+
+def told_by(archive: bytes) -> list[Entry]:
+    """What a container's layer says; each name once, and the folder of each before it."""
+    entries: list[Entry] = []
+    names: list[str] = []
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            assert member.name not in names
+            assert member.name == "rootfs" or member.name.rpartition("/")[0] in names
+            names.append(member.name)
+            data = tar.extractfile(member) if member.isreg() else None
+            content = data.read().decode() if data else member.linkname
+            entries += _entry(member, content)
+    return entries
+
+
+def _entry(member: tarfile.TarInfo, content: str) -> list[Entry]:
+    path = member.name.removeprefix("rootfs").removeprefix("/")
+    parent, _, name = path.rpartition("/")
+    if not path:
+        return []
+    if name == ".wh..wh..opq":
+        return [(parent, "o")]
+    if name.startswith(".wh."):
+        return [(f"{parent}/{name.removeprefix('.wh.')}", "w")]
+    return [(path, "d" if member.isdir() else f"{'l' if member.issym() else 'f'}{content}")]
+
+
+def archives(tiny: Path, stack: list[list[Entry]]) -> list[bytes]:
+    """On a root filesystem that commands run in."""
+    return [tiny.read_bytes(), layer(folder(TOP)), *(layer(*items(entries)) for entries in stack)]
+
+
+async def _seen(backend: Backend, layers: list[bytes], folder: Path) -> list[str]:
+    async with backend:
+        base = await backend.import_base(new_key(), ImageLayers(tuple([await _layer(each, folder) for each in layers])))
+        return (await seen(backend, base, SHOW)).splitlines()
+
+
+async def _layer(data: bytes, folder: Path) -> ImageLayer:
+    digest = hashlib.sha256(data).hexdigest()
+    path = folder / digest
+    await anyio.Path(path).write_bytes(data)
+
+    async def fetch() -> Path:
         return path
 
-    layers: list[ImageLayer] = []
-    for data in archives:
-        digest = hashlib.sha256(data).hexdigest()
-        path = tmp_path / digest
-        await anyio.Path(path).write_bytes(data)
-        layers.append(ImageLayer(f"sha256:{digest}", lambda path=path: fetch(path)))  # type: ignore[misc]
-    async with OverlayBackend(tmp_path / "store") as backend:
-        base = await backend.import_base(new_key(), ImageLayers(tuple(layers)))
-        return (await seen(backend, base, SHOW)).splitlines()
+    return ImageLayer(f"sha256:{digest}", fetch)

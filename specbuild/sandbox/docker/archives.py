@@ -38,7 +38,10 @@ async def sending(write: Writer) -> AsyncGenerator[AsyncIterator[bytes]]:
     written = anyio.Event()
 
     async def produce() -> None:
-        await anyio.to_thread.run_sync(partial(_produce, write, sink))
+        try:
+            await anyio.to_thread.run_sync(partial(_produce, write, sink))
+        except BrokenPipeError:  # nobody wants more: what became of the block says why
+            return
         written.set()
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -61,8 +64,7 @@ async def sending(write: Writer) -> AsyncGenerator[AsyncIterator[bytes]]:
             finally:
                 os.close(read)  # the thread ends with a broken pipe if it has not ended yet
     except ExceptionGroup as errors:  # one part failed; that the other was cut off follows from it
-        causes = [error for error in errors.exceptions if not isinstance(error, BrokenPipeError)]
-        raise (causes or list(errors.exceptions))[0] from None
+        raise errors.exceptions[0] from None
 
 
 def _produce(write: Writer, sink: int) -> None:

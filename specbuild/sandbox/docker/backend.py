@@ -16,6 +16,7 @@ from specbuild.sandbox.docker.endpoint import Endpoint, find_endpoint
 from specbuild.sandbox.docker.engine import About, Engine
 from specbuild.sandbox.docker.images import Images
 from specbuild.sandbox.docker.ledger import Ledger
+from specbuild.sandbox.docker.outgoing import Outgoing
 from specbuild.sandbox.docker.probe import look
 from specbuild.sandbox.docker.reap import reap
 from specbuild.sandbox.docker.sandbox import DockerSandbox, Shop
@@ -35,6 +36,7 @@ class DockerBackend:
         self._endpoint = endpoint
         self._engine: Engine | None = None
         self._shop: Shop | None = None
+        self._outgoing: Outgoing | None = None
 
     async def __aenter__(self) -> DockerBackend:
         self._engine = await Engine(self._endpoint or find_endpoint()).__aenter__()
@@ -56,9 +58,11 @@ class DockerBackend:
                 if self._shop is not None:
                     with anyio.move_on_after(_SETTLE_WITHIN):
                         await self.release()
+                    if self._outgoing is not None:
+                        await anyio.to_thread.run_sync(self._outgoing.close)
                     await anyio.to_thread.run_sync(self._shop.ledger.claims.close)
             finally:
-                self._shop = None
+                self._shop = self._outgoing = None
                 if self._engine is not None:
                     await self._engine.__aexit__()
                     self._engine = None
@@ -74,6 +78,11 @@ class DockerBackend:
         if self._shop is None:
             raise StoreError("no session is open on the container engine")
         return self._shop
+
+    @property
+    def address(self) -> str:
+        """Where the engine of the open session is. Raises StoreError."""
+        return self.shop.boxes.engine.endpoint.address
 
     async def probe(self) -> Probe:
         """Fork, run, freeze and discard for real; opens a session of its own if none is."""
@@ -94,11 +103,8 @@ class DockerBackend:
                     "the running system cannot be a base in a container engine, which has its own files",
                     hint="use a portable base, such as debian:bookworm, or the overlay backend",
                 )
-            case ImageLayers():
-                raise BaseUnavailableError(
-                    "images cannot be bases in a container engine yet: their layers are put into overlay's store",
-                    hint="use a base such as debian:bookworm, or the overlay backend",
-                )
+            case ImageLayers(layers):
+                return await self.shop.images.import_image(key, layers)
 
     def fork(self, parent: Checkpoint, *, limits: Limits | None = None) -> AbstractAsyncContextManager[Sandbox]:
         """A writable Sandbox on `parent`."""
@@ -118,6 +124,25 @@ class DockerBackend:
     async def graft(self, onto: Checkpoint, side: Checkpoint, key: str) -> Checkpoint | None:
         """The Checkpoint `key` if there is one; an engine's API cannot put the layer of one image on another."""
         return await self.find(key)
+
+    async def layers(self, key: str) -> tuple[tuple[str, ...], ...]:
+        """See `contract.LayerSource`."""
+        return await self._exports.layers(key)
+
+    async def write_layer(self, layer: str, fd: int, *, without: str = "") -> int:
+        """See `contract.LayerSource`; what is kept of the files is what the engine's own archives keep."""
+        return await self._exports.write_layer(layer, fd, without=without)
+
+    async def write_root(self, key: str, fd: int, *, without: str = "") -> int:
+        """See `contract.LayerSource`."""
+        return await self._exports.write_root(key, fd, without=without)
+
+    @property
+    def _exports(self) -> Outgoing:
+        shop = self.shop
+        if self._outgoing is None:
+            self._outgoing = Outgoing(shop.boxes, shop.images, shop.ledger)
+        return self._outgoing
 
     async def keys(self) -> list[str]:
         """All Checkpoints in the ledger."""

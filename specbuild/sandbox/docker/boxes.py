@@ -27,6 +27,8 @@ SESSION = "specbuild.session"
 """The session that made it."""
 KEY = "specbuild.checkpoint"
 """The key of a Checkpoint, on its image."""
+LAYERS = "specbuild.layers"
+"""On an image of the layers of a registry's or an engine's image: their digests, lowest first, joined by commas."""
 REPOSITORY = "localhost/specbuild"
 """Where images of ours are tagged, so that `docker image prune` leaves them and people can tell what they are."""
 REMOVED_WITHIN = 120.0
@@ -165,7 +167,7 @@ class Boxes:
         changes = [f"LABEL {key}={value}" for key, value in self.labels(**labels).items()]
         params = {"container": name, "pause": "0", "changes": changes}
         answer = await self.engine.json(Request("POST", "commit", params, body={}, within=LONG, whole=True))
-        return _digest(str(answer["Id"]))
+        return image_id(str(answer["Id"]))
 
     async def image(self, image: str) -> dict[str, Any] | None:
         """Everything that the engine knows of an image; None when it has no such."""
@@ -220,7 +222,8 @@ class Boxes:
         return {"all": "1", "filters": f'{{"label":["{STORE}={self.store}"]}}'}
 
 
-def _digest(image: str) -> str:
+def image_id(image: str) -> str:
+    """An id as Docker tells it; Podman leaves the algorithm out here and there."""
     return image if image.startswith("sha256:") else f"sha256:{image}"
 
 

@@ -68,6 +68,18 @@ def find_endpoint(environ: Mapping[str, str] | None = None) -> Endpoint:
     )
 
 
+def endpoint_at(address: str, environ: Mapping[str, str] | None = None) -> Endpoint:
+    """The engine at an address that was found before; with its certificates, if it is still the one that is found.
+
+    Raises ConfigError.
+    """
+    try:
+        found = find_endpoint(environ)
+    except (ConfigError, EngineNotRunningError):
+        found = None
+    return found if found and found.address == address else Endpoint(_checked(address, "the environment"))
+
+
 def sockets(env: Mapping[str, str]) -> Iterator[Path]:
     """Where engines put their sockets: rootful first, as `docker` does, and Docker before Podman."""
     runtime = env.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"

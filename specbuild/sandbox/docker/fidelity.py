@@ -24,6 +24,8 @@ from specbuild.sandbox.docker.engine import dig
 _OWN = ("trusted.overlay.", "user.overlay.", "security.selinux", "system.")
 """Attributes that are the filesystem's, not the file's."""
 _MARK = ".wh."
+_IDS = 65536
+"""As many as root filesystems use."""
 _LEAST_HOLE = 64 << 10
 """Bytes: smaller holes are not worth a system call."""
 _KEEP_SIZE_PUNCH_HOLE = 0x1 | 0x2
@@ -33,10 +35,21 @@ _KEEP_SIZE_PUNCH_HOLE = 0x1 | 0x2
 def folder_of(inspected: dict[str, Any]) -> Path | None:
     """The folder of a container's or image's own layer, by what the engine says of it, if it can be worked with."""
     upper: str | None = dig(inspected, "GraphDriver", "Data", "UpperDir")
-    if not upper or os.geteuid() != 0:
+    if not upper or not is_root_of_all():
         return None
     folder = Path(upper)
     return folder if folder.is_dir() else None
+
+
+def is_root_of_all() -> bool:
+    """Whether files of every owner can be worked with; the root of a user namespace of one user is root by name only.
+
+    See user_namespaces(7) for what the map holds.
+    """
+    if os.geteuid() != 0:
+        return False
+    ids = [int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    return sum(ids) >= _IDS
 
 
 def restore(source: Path, target: Path) -> None:

@@ -126,6 +126,20 @@ class Files:
             await self.put(inner, buffer.getvalue())
         return posixpath.join(inner, *missing)
 
+    async def exists(self, inner: str) -> bool:
+        """Whether there is something at a path without links."""
+        return await self._look(inner) is not None
+
+    async def kinds(self, inner: str, limit: int) -> dict[str, bytes]:
+        """What lies in a folder: types as of `tarfile`, by name. Links are told as such by every engine.
+
+        Raises SandboxError for a folder of more than `limit` bytes in all.
+        """
+        archive = await self._archive(inner, limit)
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            paths = [(member.name.strip("/").split("/"), member.type) for member in tar]
+        return {parts[1]: kind for parts, kind in paths if len(parts) == 2}
+
     async def put(self, inner: str, archive: Archive, *, outer: bool = False) -> None:
         """Unpack an archive into a folder that exists."""
         where = inner if outer else _outer(inner)

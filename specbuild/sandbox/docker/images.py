@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 import anyio
 
 from specbuild.errors import BaseUnavailableError, EngineError, StoreError
 from specbuild.sandbox.claims import file_name
-from specbuild.sandbox.contract import Checkpoint, Limits
+from specbuild.sandbox.contract import Checkpoint, ImageLayer, Limits
 from specbuild.sandbox.docker import archives, fidelity
-from specbuild.sandbox.docker.boxes import KEY, Boxes
+from specbuild.sandbox.docker.boxes import KEY, Boxes, image_id
 from specbuild.sandbox.docker.engine import dig
+from specbuild.sandbox.docker.image_import import ImageImport
 from specbuild.sandbox.docker.ledger import Ledger, State
+from specbuild.sandbox.docker.refusals import refusal
 from specbuild.sandbox.docker.request import LONG, Archive, Request
 
 MOST_LAYERS = 100
 """Layers of an image that a fork may start from. Docker mounts 125 or so; the fork itself adds two."""
+
+
+@contextlib.contextmanager
+def _taking(what: str) -> Generator[None]:
+    """What an engine refuses to take is no base; its other troubles are its own, and told as what they are."""
+    try:
+        yield
+    except EngineError as error:
+        if type(error) is not EngineError:
+            raise
+        raise BaseUnavailableError(f"the engine does not take {what}: {error.message}") from error
 
 
 class Images:
@@ -54,13 +68,18 @@ class Images:
         async with self._making:
             if (known := await self.find(key)) is not None:
                 return known.checkpoint
-            try:
+            with _taking(f"the base {path}"):
                 async with archives.sending(archives.base_writer(path)) as archive:
                     image = await self._import(archive, {KEY: file_name(key)})
-            except EngineError as error:
-                raise BaseUnavailableError(f"the engine does not take the base {path}: {error.message}") from error
             inspected = await self._boxes.image(image) or {}
             return (await self._add(State(key, None, 1, int(inspected.get("Size", 0)), image, 1))).checkpoint
+
+    async def import_image(self, key: str, layers: Sequence[ImageLayer]) -> Checkpoint:
+        """The layers of an image as a base. Raises BaseUnavailableError, and what fetching them raises."""
+        if (known := await self.find(key)) is not None:
+            return known.checkpoint
+        with _taking("the image"):
+            return (await ImageImport(self._boxes, self._ledger).run(key, layers, self._add)).checkpoint
 
     async def _import(self, archive: Archive, labels: Mapping[str, str]) -> str:
         """An image of one layer; its id."""
@@ -70,9 +89,9 @@ class Images:
             told = [json.loads(line) for line in (await response.read()).splitlines() if line.strip()]
         for message in told:
             if "error" in message:
-                raise EngineError(f"the container engine refused an archive: {message['error']}")
+                raise refusal(400, str(message["error"]), "images/create")
         image = str(told[-1]["status"]).strip() if told else ""
-        return image if image.startswith("sha256:") else f"sha256:{image}"
+        return image_id(image)
 
     async def _add(self, state: State) -> State:
         """Write a new state down; its images go when its key is taken already."""

@@ -18,6 +18,7 @@ import anyio
 from specbuild.errors import SandboxError, SpecBuildError
 from specbuild.sandbox.contract import Checkpoint, Command, Finding, RootfsTar
 from specbuild.sandbox.docker.engine import About
+from specbuild.sandbox.docker.fidelity import is_root_of_all
 from specbuild.sandbox.docker.tools import files
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def _look_in_session(backend: DockerBackend) -> tuple[Finding, ...]:
 
 def _files(about: About) -> Finding:
     """Whether what a commit loses of files can be put back."""
-    if about.local and os.geteuid() == 0 and Path(about.root).is_dir():
+    if about.local and is_root_of_all() and Path(about.root).is_dir():
         return Finding("files", True, f"kept exactly: the layers in {about.root} can be reached")
     detail = "times are kept to the second, user attributes and holes are not: the engine's layers cannot be reached"
     return Finding("files", True, detail, "nothing has to be done; the overlay backend keeps all of it")

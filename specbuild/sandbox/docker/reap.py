@@ -5,12 +5,16 @@ Only what carries the label of this ledger is looked at.
 
 from __future__ import annotations
 
+import shutil
+
 import anyio
+import anyio.to_thread
 
 from specbuild.sandbox.docker.boxes import SESSION, Boxes
 from specbuild.sandbox.docker.engine import dig
 from specbuild.sandbox.docker.images import Images
 from specbuild.sandbox.docker.ledger import Ledger
+from specbuild.sandbox.docker.outgoing import FOLDER
 
 
 async def reap(boxes: Boxes, images: Images, ledger: Ledger) -> None:
@@ -18,6 +22,7 @@ async def reap(boxes: Boxes, images: Images, ledger: Ledger) -> None:
     await anyio.to_thread.run_sync(_end_dead_sessions, ledger)
     await _reap_containers(boxes, ledger)
     await _reap_images(boxes, ledger)
+    await anyio.to_thread.run_sync(_reap_exports, ledger)
     gone = await anyio.to_thread.run_sync(lambda: ledger.collect(bases=False))
     await images.remove(gone)
 
@@ -40,6 +45,13 @@ async def _reap_containers(boxes: Boxes, ledger: Ledger) -> None:
         for container in found:
             if dig(container, "Labels", SESSION) not in alive:
                 group.start_soon(boxes.remove, container["Id"])
+
+
+def _reap_exports(ledger: Ledger) -> None:
+    alive = _alive_sessions(ledger)
+    for folder in (ledger.root / FOLDER).glob("*"):
+        if folder.name not in alive:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _reap_images(boxes: Boxes, ledger: Ledger) -> None:
