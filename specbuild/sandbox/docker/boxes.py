@@ -7,7 +7,8 @@ deadline, also when whoever waits was cancelled; else it could be made after it 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Mapping
+import json
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ from specbuild.errors import EngineError
 from specbuild.sandbox.contract import Limits
 from specbuild.sandbox.docker import envelope
 from specbuild.sandbox.docker.engine import About, Engine, dig
-from specbuild.sandbox.docker.request import LONG, SHORT, Request
+from specbuild.sandbox.docker.refusals import refusal
+from specbuild.sandbox.docker.request import LONG, SHORT, Archive, Request
 
 LABEL = "specbuild"
 """On everything of ours."""
@@ -169,6 +171,25 @@ class Boxes:
         answer = await self.engine.json(Request("POST", "commit", params, body={}, within=LONG, whole=True))
         return image_id(str(answer["Id"]))
 
+    async def import_archive(self, archive: Archive, labels: Mapping[str, str]) -> str:
+        """An image of one layer, with the files of an archive; its id."""
+        changes = [f"LABEL {key}={value}" for key, value in self.labels(**labels).items()]
+        if self.about.libpod:
+            return await self._import_by_libpod(archive, changes)
+        request = Request("POST", "images/create", {"fromSrc": "-", "changes": changes}, archive=archive, within=LONG)
+        async with self.engine.send(request) as response:
+            told = [json.loads(line) for line in (await response.read()).splitlines() if line.strip()]
+        for message in told:
+            if "error" in message:
+                raise refusal(400, str(message["error"]), request.name)
+        return image_id(str(told[-1]["status"]).strip() if told else "")
+
+    async def _import_by_libpod(self, archive: Archive, changes: Sequence[str]) -> str:
+        """By Podman's own call: its answer to Docker's leaves a copy of each archive among its temporary files."""
+        path, params = f"v{self.about.libpod}/libpod/images/import", {"changes": changes}
+        request = Request("POST", path, params, archive=archive, within=LONG, versioned=False)
+        return image_id(str((await self.engine.json(request))["Id"]))
+
     async def image(self, image: str) -> dict[str, Any] | None:
         """Everything that the engine knows of an image; None when it has no such."""
         try:
@@ -198,9 +219,9 @@ class Boxes:
             return
         names: list[str] = [name for name in inspected.get("RepoTags") or () if name != "<none>:<none>"]
         ours = [name for name in names if name.startswith(f"{REPOSITORY}/{self.store}:")]
-        for name in ours:
+        for name in ours:  # with the last of its names an image goes
             await self._delete_image(name)
-        if len(ours) == len(names):
+        if not names:
             await self._delete_image(image)
 
     async def _delete_image(self, name: str) -> None:

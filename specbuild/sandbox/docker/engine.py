@@ -47,6 +47,8 @@ class About:
     """Whether it tells of a link where that leads in the container, instead of what it says: Podman does."""
     local: bool
     """Whether it runs on this machine: its host paths are ours."""
+    libpod: str = ""
+    """The version of Podman's own API; nothing for other engines."""
 
 
 class Engine:
@@ -55,7 +57,7 @@ class Engine:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._docker: aiodocker.Docker | None = None
-        self._podman = False
+        self._libpod = ""
         self._turns = anyio.Semaphore(MOST_AT_ONCE)
 
     async def __aenter__(self) -> Engine:
@@ -86,7 +88,7 @@ class Engine:
         """
         async with self.send(Request("GET", "_ping", versioned=False)) as response:
             api = response.headers.get("Api-Version", "0")
-            self._podman = "Libpod-API-Version" in response.headers
+            self._libpod = response.headers.get("Libpod-API-Version", "")
         if tuple(map(int, api.split("."))) < OLDEST_API:
             raise EngineTooOldError(
                 f"the container engine at {self.endpoint.address} speaks version {api} of Docker's API, and "
@@ -100,15 +102,16 @@ class Engine:
         info = await self.json(Request("GET", "info"))
         options: list[str] = info.get("SecurityOptions") or []
         return About(
-            name="Podman" if self._podman else "Docker",
+            name="Podman" if self._libpod else "Docker",
             version=str(info.get("ServerVersion", "")),
             api=self._client.api_version.removeprefix("v"),
             root=str(info.get("DockerRootDir", "")),
             driver=str(info.get("Driver", "")),
             cgroup_version=int(info.get("CgroupVersion") or 1),
             rootless=any("rootless" in option or "userns" in option for option in options),
-            follows_links=self._podman,
+            follows_links=bool(self._libpod),
             local=self.endpoint.socket is not None,
+            libpod=self._libpod,
         )
 
     async def json(self, request: Request) -> Json:
@@ -150,7 +153,7 @@ class Engine:
         async with client.session.request(
             request.method, url, data=request.content(), headers=request.headers
         ) as response:
-            if response.status >= 400:
+            if response.status >= 400 and not (request.missing_ok and response.status == 404):
                 text = (await response.read()).decode("utf-8", "replace")
                 raise refusal(response.status, _message(text), request.name)
             yield response

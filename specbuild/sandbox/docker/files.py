@@ -57,6 +57,18 @@ class Entry:
         return not self.mode & (_GO_DIR | _GO_LINK | _GO_IRREGULAR)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path leads without links."""
+
+    inner: str
+    """As far as there is something."""
+    missing: tuple[str, ...] = ()
+    """The components at its end that do not exist."""
+    entry: Entry | None = None
+    """What is there, if it was looked at."""
+
+
 class Files:
     """The files of one container's Sandbox root."""
 
@@ -64,15 +76,13 @@ class Files:
         self._engine = engine
         self._container = container
         self._canonical = canonical
-        """For engines that say where a link leads in the container, and nothing of the link itself."""
+        """For engines that say where a link leads in the container, and nothing of what is written in it."""
 
     async def read(self, path: str, limit: int) -> bytes:
         """The bytes of a regular file. Raises OSError of the fitting kind, or SandboxError."""
-        inner, missing = await self.resolve(path)
-        if missing:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        entry = await self._look(inner)
-        if entry is None:
+        place = await self.resolve(path)
+        entry = place.entry or await self._look(place.inner)
+        if place.missing or entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if entry.is_folder:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -80,7 +90,7 @@ class Files:
             raise SandboxError(f"{path} in the sandbox is not a regular file")
         if entry.size > limit:
             raise SandboxError(f"{path} in the sandbox has {entry.size:,} bytes, more than the limit of {limit}")
-        return await self._content(inner, limit)
+        return await self._content(place.inner, limit)
 
     async def _content(self, inner: str, limit: int) -> bytes:
         archive = await self._archive(inner, limit + 64 * _BLOCK)
@@ -103,9 +113,9 @@ class Files:
 
     async def write(self, path: str, data: bytes, mode: int) -> None:
         """Write a file owned by root, with missing folders; a link at its end is followed inside the root."""
-        inner, missing = await self.resolve(path)
-        folders, name = missing[:-1], (missing or (posixpath.basename(inner),))[-1]
-        at = inner if missing else posixpath.dirname(inner)
+        place = await self.resolve(path)
+        folders, name = place.missing[:-1], (place.missing or (posixpath.basename(place.inner),))[-1]
+        at = place.inner if place.missing else posixpath.dirname(place.inner)
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for count in range(len(folders)):
@@ -117,14 +127,14 @@ class Files:
 
     async def folder(self, path: str) -> str:
         """The folder at that path, made if it is missing; without links. Raises OSError."""
-        inner, missing = await self.resolve(path)
-        if missing:
+        place = await self.resolve(path)
+        if place.missing:
             buffer = io.BytesIO()
             with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-                for count in range(len(missing)):
-                    tar.addfile(_info("/".join(missing[: count + 1]), tarfile.DIRTYPE, 0o755))
-            await self.put(inner, buffer.getvalue())
-        return posixpath.join(inner, *missing)
+                for count in range(len(place.missing)):
+                    tar.addfile(_info("/".join(place.missing[: count + 1]), tarfile.DIRTYPE, 0o755))
+            await self.put(place.inner, buffer.getvalue())
+        return posixpath.join(place.inner, *place.missing)
 
     async def exists(self, inner: str) -> bool:
         """Whether there is something at a path without links."""
@@ -149,61 +159,64 @@ class Files:
     def _path(self) -> str:
         return f"containers/{self._container}/archive"
 
-    async def resolve(self, path: str) -> tuple[str, Sequence[str]]:
+    async def resolve(self, path: str) -> Place:
         """Where a path leads without links, and the components at its end that do not exist.
 
         Raises NotADirectoryError, and OSError (ELOOP) for links that lead in a circle.
         """
-        if self._canonical is not None:
-            return await self._split(await self._canonical(path), path)
-        todo = [part for part in path.split("/") if part not in {"", "."}][::-1]
-        inner, links = "/", 0
+        todo = _parts(path)
+        inner, links, entry = "/", 0, None
         while todo:
             part = todo.pop()
             if part == "..":
-                inner = posixpath.dirname(inner)
-                continue
-            if part == ".":
+                inner, entry = posixpath.dirname(inner), None
                 continue
             here = posixpath.join(inner, part)
-            entry = await self._look(here)
-            if entry is None:
-                await self._must_be_folder(inner, path)
-                return inner, _plain([part, *todo[::-1]])
-            if not entry.is_link:
-                inner = here
+            found = await self._look(here)
+            if found is None:
+                await self._must_be_folder(inner, entry, path)
+                return Place(inner, _plain([part, *todo[::-1]]))
+            if not found.is_link:
+                inner, entry = here, found
                 continue
+            if self._canonical is not None:
+                return await self._split(await self._canonical(path), path)
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             target = await self._link(here)
-            inner = "/" if target.startswith("/") else inner
-            todo += [part for part in target.split("/") if part not in {"", "."}][::-1]
-        return inner, ()
+            inner, entry = "/" if target.startswith("/") else inner, None
+            todo += _parts(target)
+        return Place(inner, (), entry)
 
-    async def _split(self, plain: str, path: str) -> tuple[str, Sequence[str]]:
+    async def _split(self, plain: str, path: str) -> Place:
         """A path without links, split where it ends to exist."""
         inner, missing = posixpath.normpath(plain), list[str]()
-        while inner != "/" and await self._look(inner) is None:
+        while (entry := await self._look(inner)) is None and inner != "/":
             missing.insert(0, posixpath.basename(inner))
             inner = posixpath.dirname(inner)
         if missing:
-            await self._must_be_folder(inner, path)
-        return inner, tuple(missing)
+            await self._must_be_folder(inner, entry, path)
+        return Place(inner, tuple(missing), entry)
 
-    async def _must_be_folder(self, inner: str, path: str) -> None:
-        entry = await self._look(inner)
+    async def _must_be_folder(self, inner: str, entry: Entry | None, path: str) -> None:
+        entry = entry or (await self._look(inner) if inner != "/" else None)
         if entry is not None and not entry.is_folder:
             raise FileNotFoundError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
 
     async def _look(self, inner: str) -> Entry | None:
+        """What is at a path, of whose folders none is a link."""
+        asked = Request("HEAD", self._path, {"path": _outer(inner)}, missing_ok=True)
         try:
-            async with self._engine.send(Request("HEAD", self._path, {"path": _outer(inner)})) as response:
+            async with self._engine.send(asked) as response:
                 told = response.headers.get("X-Docker-Container-Path-Stat", "")
         except EngineError as error:
-            if error.status == 404 or _is_no_folder(error):
-                return None
-            raise
+            if not _is_no_folder(error):
+                raise
+            # Podman fails so at a link that leads in a circle, and tells of a link to nothing with a 404.
+            return Entry(_GO_LINK, 0) if self._canonical else None
+        if not told:
+            return None
         content: dict[str, Any] = json.loads(base64.b64decode(told))
         return Entry(int(content["mode"]), int(content["size"]))
 
@@ -215,6 +228,11 @@ class Files:
         if member is None or not member.issym():
             raise SandboxError(f"{inner} in the sandbox changed while it was read")
         return member.linkname
+
+
+def _parts(path: str) -> list[str]:
+    """The components of a path, the last one first."""
+    return [part for part in path.split("/") if part not in {"", "."}][::-1]
 
 
 def _is_no_folder(error: EngineError) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -13,12 +13,11 @@ from specbuild.errors import BaseUnavailableError, EngineError, StoreError
 from specbuild.sandbox.claims import file_name
 from specbuild.sandbox.contract import Checkpoint, ImageLayer, Limits
 from specbuild.sandbox.docker import archives, fidelity
-from specbuild.sandbox.docker.boxes import KEY, Boxes, image_id
+from specbuild.sandbox.docker.boxes import KEY, Boxes
 from specbuild.sandbox.docker.engine import dig
 from specbuild.sandbox.docker.image_import import ImageImport
 from specbuild.sandbox.docker.ledger import Ledger, State
-from specbuild.sandbox.docker.refusals import refusal
-from specbuild.sandbox.docker.request import LONG, Archive, Request
+from specbuild.sandbox.docker.request import LONG, Request
 
 MOST_LAYERS = 100
 """Layers of an image that a fork may start from. Docker mounts 125 or so; the fork itself adds two."""
@@ -33,6 +32,20 @@ def _taking(what: str) -> Generator[None]:
         if type(error) is not EngineError:
             raise
         raise BaseUnavailableError(f"the engine does not take {what}: {error.message}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a container holds beyond the state that it was made from."""
+
+    container: str
+    folder: Path | None
+    """Its own layer, if that can be reached."""
+    size_bytes: int
+    layers: int
+    """How many layers the image has that it was made from."""
+    between: tuple[str, ...] = ()
+    """Images of containers before it, whose changes are in that image."""
 
 
 class Images:
@@ -70,7 +83,7 @@ class Images:
                 return known.checkpoint
             with _taking(f"the base {path}"):
                 async with archives.sending(archives.base_writer(path)) as archive:
-                    image = await self._import(archive, {KEY: file_name(key)})
+                    image = await self._boxes.import_archive(archive, {KEY: file_name(key)})
             inspected = await self._boxes.image(image) or {}
             return (await self._add(State(key, None, 1, int(inspected.get("Size", 0)), image, 1))).checkpoint
 
@@ -80,18 +93,6 @@ class Images:
             return known.checkpoint
         with _taking("the image"):
             return (await ImageImport(self._boxes, self._ledger).run(key, layers, self._add)).checkpoint
-
-    async def _import(self, archive: Archive, labels: Mapping[str, str]) -> str:
-        """An image of one layer; its id."""
-        changes = [f"LABEL {name}={value}" for name, value in self._boxes.labels(**labels).items()]
-        request = Request("POST", "images/create", {"fromSrc": "-", "changes": changes}, archive=archive, within=LONG)
-        async with self._boxes.engine.send(request) as response:
-            told = [json.loads(line) for line in (await response.read()).splitlines() if line.strip()]
-        for message in told:
-            if "error" in message:
-                raise refusal(400, str(message["error"]), "images/create")
-        image = str(told[-1]["status"]).strip() if told else ""
-        return image_id(image)
 
     async def _add(self, state: State) -> State:
         """Write a new state down; its images go when its key is taken already."""
@@ -103,22 +104,19 @@ class Images:
             await self._remove_images([*state.images])
         return known
 
-    async def commit(
-        self, container: str, parent: State, key: str, between: tuple[str, ...], size: int, layers: int
-    ) -> Checkpoint:
+    async def commit(self, changes: Changes, parent: State, key: str) -> Checkpoint:
         """The files of a container that does not run as the Checkpoint `key`; not given up half-way."""
         made: list[State] = []
         with anyio.CancelScope(shield=True):  # bounded: each call has its deadline
-            image = await self._boxes.commit(container, {KEY: file_name(key)})
-            layers = await self.restore(container, image, layers + 1)
-            state = State(key, parent.key, parent.depth + 1, size, image, layers, between=between)
+            image = await self._boxes.commit(changes.container, {KEY: file_name(key)})
+            layers = await self.restore(changes.folder, image, changes.layers + 1)
+            state = State(key, parent.key, parent.depth + 1, changes.size_bytes, image, layers, between=changes.between)
             made.append(await self._add(state))
         return made[0].checkpoint
 
-    async def restore(self, container: str, image: str, layers: int) -> int:
-        """Put back what the commit has lost; the number of layers of the image."""
+    async def restore(self, source: Path | None, image: str, layers: int) -> int:
+        """Put back what a commit of the layer in `source` has lost; the number of layers of the image."""
         inspected = await self._boxes.image(image) or {}
-        source = fidelity.folder_of(await self._boxes.inspect(container))
         target = fidelity.folder_of(inspected)
         if source is not None and target is not None:
             await anyio.to_thread.run_sync(fidelity.restore, source, target)
@@ -145,7 +143,9 @@ class Images:
             await self._boxes.create(container, state.image, Limits(), {})
             request = Request("GET", f"containers/{container}/export", within=LONG, urgent=True)
             async with self._boxes.engine.send(request) as files:
-                flat = await self._import(files.content.iter_chunked(1 << 20), {KEY: file_name(state.key)})
+                flat = await self._boxes.import_archive(
+                    files.content.iter_chunked(1 << 20), {KEY: file_name(state.key)}
+                )
             await self._boxes.tag(flat, f"flat-{file_name(state.key)}")
         finally:
             with anyio.CancelScope(shield=True):

@@ -43,6 +43,8 @@ class Request:
     whole: bool = False
     """Whether it is not given up once it is on its way, also when whoever waits was cancelled: else it could happen
     after it was looked for."""
+    missing_ok: bool = False
+    """Whether a 404 is an answer like those of success."""
 
     @property
     def name(self) -> str:

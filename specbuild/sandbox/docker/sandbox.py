@@ -21,7 +21,7 @@ from specbuild.sandbox.docker.boxes import KEY, Boxes, Used
 from specbuild.sandbox.docker.engine import Attached, dig
 from specbuild.sandbox.docker.envelope import Report
 from specbuild.sandbox.docker.files import Files
-from specbuild.sandbox.docker.images import Images
+from specbuild.sandbox.docker.images import Changes, Images
 from specbuild.sandbox.docker.ledger import Ledger, State
 from specbuild.sandbox.docker.sizes import Sizes
 from specbuild.sandbox.docker.tools import FOLDER, launch_inside
@@ -33,6 +33,8 @@ from specbuild.sandbox.watch import Watch
 BROKEN = "broken: its container could not be stopped"
 _ASK_WITHIN = 60.0
 """Seconds for a question that the container answers."""
+_KILLED = 128 + 9
+"""The status of a container whose first process was ended by SIGKILL."""
 _MOST_REPORT = 64 << 10
 """Bytes of standard error that are kept: bubblewrap and the script say little."""
 
@@ -129,7 +131,7 @@ class DockerSandbox:
         image = await boxes.commit(self._container, {KEY: ""})
         self._between = (*self._between, image)
         self._image = image
-        self._layers = await self._shop.images.restore(self._container, image, self._layers + 1)
+        self._layers = await self._shop.images.restore(self._require_sizes().folder, image, self._layers + 1)
         await boxes.remove(self._container)
         self._container = ""
 
@@ -283,7 +285,8 @@ class DockerSandbox:
             return hit.end, code, hit.note
         if report.code is None:
             found = await self._shop.boxes.inspect(name)
-            if dig(found, "State", "OOMKilled"):
+            # Podman tells it only if it heard of it before the end. Who else kills is told by `watch`.
+            if dig(found, "State", "OOMKilled") or (status == _KILLED and self._limits.memory_bytes):
                 hit = envelope.out_of_memory(self._limits)
                 return hit.end, code, hit.note
             raise SandboxError(
@@ -334,8 +337,10 @@ class DockerSandbox:
         with self._life.doing("being frozen"):
             name = await self._ensure()
             await self._feed(b"")
-            size = await self._require_sizes().now()
-            made = await self._shop.images.commit(name, self._state, key, self._between, size, self._layers)
+            sizes = self._require_sizes()
+            size = await sizes.now()
+            changes = Changes(name, sizes.folder, size, self._layers, self._between)
+            made = await self._shop.images.commit(changes, self._state, key)
             self._between = ()
             self._life.end(FROZEN)
         return made
