@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Generator
 from pathlib import Path
@@ -64,8 +65,9 @@ def state(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Generator[Settings]:
+def settings(tmp_path_factory: pytest.TempPathFactory, debian_cache: Path) -> Generator[Settings]:
     cache = tmp_path_factory.mktemp("cache")
+    shutil.copytree(debian_cache / "bases", cache / "bases", copy_function=os.link)
     yield Settings(cache_dir=cache, bases=("debian:bookworm",))
     anyio.run(empty, Settings(cache_dir=cache))
     shutil.rmtree(cache)

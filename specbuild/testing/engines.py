@@ -1,32 +1,29 @@
 """Private container engines for tests: each with a data folder, a socket and a bridge of its own; nothing is left.
 
-They are started by hand, without a service manager, and ended by process id. Both need root; Docker needs `docker.io`
-and `iproute2`, Podman needs `podman` and `runc`.
+Both need root and `iproute2`; Docker needs `docker.io` and `iptables`, Podman needs `podman`, `runc` and `netavark`.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import resource
 import secrets
-import shutil
-import socket
 import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
+
+from specbuild.errors import SandboxUnavailableError
 from specbuild.sandbox.docker.boxes import LABEL
 from specbuild.sandbox.docker.endpoint import Endpoint
+from specbuild.testing.daemons import UnixConnection, answers, require, running, short_folder
 
-_UP_WITHIN = 60.0
-_DOWN_WITHIN = 60.0
+_IP_WITHIN = 60.0
 _CALL_WITHIN = 240.0
 """Seconds for one call of an engine's command line; builds and archives take some."""
 _MOST_PROCESSES = 32768
@@ -38,9 +35,12 @@ class PrivateEngine:
     """An engine that runs."""
 
     name: str
+    """`docker` or `podman`."""
     socket: Path
     root: Path
     """The folder of its data."""
+    bridge: str
+    """The network interface on which its containers are, while there are any."""
     client: tuple[str, ...]
     """What its command line begins with."""
     env: Mapping[str, str]
@@ -58,7 +58,7 @@ class PrivateEngine:
 
     def ask(self, method: str, path: str, body: object = None, data: bytes | None = None) -> Any:
         """Call its API, past all of our own code: the answer's JSON, or its text. Raises AssertionError."""
-        connection = _Unix(self.socket)
+        connection = UnixConnection(self.socket)
         headers = {"Content-Type": "application/json" if data is None else "application/x-tar"}
         content = data if data is not None else (json.dumps(body) if body is not None else None)
         try:
@@ -79,7 +79,7 @@ class PrivateEngine:
             [*self.client, *words],
             input=stdin,
             capture_output=True,
-            env=os.environ | self.env,
+            env={**os.environ, **self.env},
             check=False,
             timeout=_CALL_WITHIN,
         )
@@ -102,105 +102,132 @@ def _quoted(text: str) -> str:
     return text.replace('"', "%22").replace("{", "%7B").replace("}", "%7D").replace("[", "%5B").replace("]", "%5D")
 
 
-class _Unix(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("engine", timeout=60)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # closed with the connection
-        self.sock.settimeout(60)
-        self.sock.connect(str(self._path))
-
-
 @contextmanager
 def docker_engine(*, network: bool = False) -> Generator[PrivateEngine]:
-    """A Docker engine. Its containers reach other machines only with `network`, which adds rules to the firewall."""
-    with _folder() as folder, _bridge(network=network) as bridge:
-        command = [
-            "dockerd",
-            "--data-root",
-            folder / "root",
-            "--exec-root",
-            folder / "exec",
-            "--pidfile",
-            folder / "pid",
-        ]
-        command += ["-H", f"unix://{folder}/sock", "--bridge", bridge, "--ip6tables=false"]
-        command += [] if network else ["--iptables=false", "--ip-masq=false"]
-        env = {"DOCKER_HOST": f"unix://{folder}/sock", "DOCKER_BUILDKIT": "0"}
-        with _running(command, folder, {}):
-            yield PrivateEngine("docker", folder / "sock", folder / "root", ("docker",), env)
+    """A Docker engine. Its containers reach other machines only with `network`, which adds rules to the firewall.
+
+    Raises SandboxUnavailableError where it cannot be started, or cannot run a container.
+    """
+    require("dockerd", "docker", "iptables", "ip", packages="docker.io iptables iproute2")
+    with short_folder("sbe-") as folder, _bridge(network=network) as bridge:
+        command = ["dockerd", "--data-root", folder / "root", "--exec-root", folder / "exec"]
+        command += ["--pidfile", folder / "pid", "-H", f"unix://{folder}/sock", "--bridge", bridge]
+        command += ["--ip6tables=false"]
+        command += [] if network else ["--iptables=false", "--ip-masq=false", "--ip-forward=false"]
+        with running(command, folder / "log", _temporary(folder), lambda: answers(folder / "sock")):
+            env = {"DOCKER_HOST": f"unix://{folder}/sock", "DOCKER_BUILDKIT": "0"}
+            engine = PrivateEngine("docker", folder / "sock", folder / "root", bridge, ("docker",), env)
+            _prove(engine, folder)
+            yield engine
 
 
 @contextmanager
 def podman_engine() -> Generator[PrivateEngine]:
-    """Podman's Docker-compatible service."""
-    with _folder() as folder:
-        config = folder / "containers.conf"
-        config.write_text(_podman_config())
-        places = ("--root", f"{folder}/root", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp")
-        base = ("podman", *places, "--storage-driver", "overlay")
-        env = {"CONTAINERS_CONF": str(config)}
-        try:
-            with _running([*base, "system", "service", "-t", "0", f"unix://{folder}/sock"], folder, env):
-                yield PrivateEngine("podman", folder / "sock", folder / "root", base, env)
-        finally:
-            done = subprocess.run(
-                [*base, "rm", "--all", "--force", "--time", "0"],
-                env=os.environ | env,
-                capture_output=True,
-                timeout=_DOWN_WITHIN,
-                check=False,
-            )
-            assert done.returncode == 0, done.stderr
+    """Podman's Docker-compatible service, whose containers reach no other machine.
+
+    Raises SandboxUnavailableError where it cannot be started, or cannot run a container.
+    """
+    require("podman", "runc", "ip", packages="podman runc netavark iproute2")
+    with short_folder("sbe-") as folder, _gone_afterwards(_new_name()) as bridge:
+        env = _temporary(folder) | {"CONTAINERS_CONF": str(_podman_settings(folder, bridge))}
+        places = ("--root", folder / "root", "--runroot", folder / "run", "--tmpdir", folder / "tmp")
+        argv = ("podman", *map(str, places), "--storage-driver", "overlay")
+        engine = PrivateEngine("podman", folder / "sock", folder / "root", bridge, argv, env)
+        command = [*argv, "system", "service", "-t", "0", engine.address]
+        with running(command, folder / "log", env, lambda: answers(folder / "sock")):
+            try:
+                _prove(engine, folder)
+                yield engine
+            finally:
+                engine.call("rm", "--all", "--force", "--time", "0")
 
 
-def _podman_config() -> str:
+def _prove(engine: PrivateEngine, folder: Path) -> None:
+    """One round of what tests do, so that a machine on which it cannot work says so once."""
+    from specbuild.sandbox.docker import DockerBackend  # aiodocker takes a while to import
+
+    probe = anyio.run(DockerBackend(folder / "proof", engine.endpoint).probe)
+    if failed := [finding for finding in probe.findings if not finding.ok]:
+        raise SandboxUnavailableError(f"{engine.name} runs no containers here: {failed[0].detail}", hint=failed[0].hint)
+
+
+def _temporary(folder: Path) -> dict[str, str]:
+    """Temporary files of an engine lie in its own folder: Podman leaves a copy of each archive that it is sent."""
+    (folder / "temporary").mkdir()
+    return {"TMPDIR": str(folder / "temporary")}
+
+
+def _podman_settings(folder: Path, bridge: str) -> Path:
     """For machines without systemd, with control groups of any version, and without the right to raise limits."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     processes = min(resource.getrlimit(resource.RLIMIT_NPROC)[1], _MOST_PROCESSES)
     processes = processes if processes > 0 else _MOST_PROCESSES
-    return (
-        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\n'
+    file = folder / "containers.conf"
+    file.write_text(
+        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\nlock_type = "file"\n'
+        f'image_copy_tmp_dir = "{folder}/temporary"\n'
+        f'[network]\nnetwork_backend = "netavark"\nnetwork_config_dir = "{folder}/networks"\n'
         f'[containers]\ndefault_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]\n'
     )
+    (folder / "networks").mkdir()
+    (folder / "networks/podman.json").write_text(json.dumps(_internal(bridge)))
+    return file
 
 
-@contextmanager
-def _folder() -> Generator[Path]:
-    """A folder with a short path, as sockets want it, on a filesystem that holds layers."""
-    folder = Path(tempfile.mkdtemp(prefix="sbe-", dir="/var/tmp"))
-    try:
-        yield folder
-    finally:
-        _unmount(folder)
-        shutil.rmtree(folder)
-
-
-def _unmount(folder: Path) -> None:
-    """What an engine has left mounted below its own folder, innermost first."""
-    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for point in sorted((point for point in points if Path(point).is_relative_to(folder)), reverse=True):
-        subprocess.run(["umount", point], check=True)
+def _internal(bridge: str) -> dict[str, Any]:
+    """Podman's default network, without a way out: then it needs no rules in the firewall, where it leaves its own."""
+    net = _new_net()
+    return {
+        "name": "podman",
+        "id": secrets.token_hex(32),
+        "driver": "bridge",
+        "network_interface": bridge,
+        "created": "2020-01-01T00:00:00Z",
+        "subnets": [{"subnet": f"{net}.0/24", "gateway": f"{net}.1"}],
+        "ipv6_enabled": False,
+        "internal": True,
+        "dns_enabled": False,
+        "ipam_options": {"driver": "host-local"},
+    }
 
 
 @contextmanager
 def _bridge(*, network: bool) -> Generator[str]:
-    name, net = f"sb{secrets.token_hex(4)}", f"10.{secrets.randbelow(100) + 100}.{secrets.randbelow(256)}"
-    _ip("link", "add", name, "type", "bridge")
-    try:
+    net = _new_net()
+    with _gone_afterwards(_new_name()) as name:
+        _ip("link", "add", name, "type", "bridge")
         _ip("address", "add", f"{net}.1/24", "dev", name)
         _ip("link", "set", name, "up")
         yield name
+    if network:
+        _forget_rules(name, f"{net}.0/24")
+
+
+def _new_name() -> str:
+    return f"sb{secrets.token_hex(4)}"
+
+
+def _new_net() -> str:
+    """The first three numbers of private addresses that hardly anybody else has."""
+    return f"10.{secrets.randbelow(100) + 100}.{secrets.randbelow(256)}"
+
+
+@contextmanager
+def _gone_afterwards(interface: str) -> Generator[str]:
+    try:
+        yield interface
     finally:
-        _ip("link", "delete", name)
-        if network:
-            _forget_rules(name, f"{net}.0/24")
+        if Path("/sys/class/net", interface).exists():
+            _ip("link", "delete", interface)
 
 
 def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=30)
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=_IP_WITHIN, check=False)
+    if done.returncode:
+        raise SandboxUnavailableError(
+            f"`ip {' '.join(words)}` failed: {done.stderr.strip()}",
+            hint="run these tests where root may make network interfaces: no container without privileges",
+        )
 
 
 def _forget_rules(bridge: str, net: str) -> None:
@@ -210,45 +237,3 @@ def _forget_rules(bridge: str, net: str) -> None:
         for rule in listed.splitlines():
             if rule.startswith("-A") and (bridge in rule.split() or net in rule.split()):
                 subprocess.run(["iptables", "-t", table, "-D", *rule.split()[1:]], check=False, capture_output=True)
-
-
-@contextmanager
-def _running(command: Sequence[object], folder: Path, env: dict[str, str]) -> Generator[None]:
-    log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(word) for word in command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=os.environ | env,
-        )
-    try:
-        _until(lambda: _answers(folder / "sock"), process, log)
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(_DOWN_WITHIN)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
-
-
-def _answers(path: Path) -> bool:
-    connection = _Unix(path)
-    try:
-        connection.request("GET", "http://engine/_ping")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
-def _until(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _UP_WITHIN
-    while not condition():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"the engine did not start: {log.read_text('utf-8', 'replace')[-2000:]}")
-        time.sleep(0.05)

@@ -40,6 +40,8 @@ class Trial:
     """Whether files can belong to others than the sandbox's root."""
     bounds: frozenset[str] = field(default=frozenset({"memory", "processes"}))
     """What the backend can bound on this machine."""
+    sparse_bytes: int = 3 << 30
+    """Size of a file that is nearly all hole: as large as the backend can freeze in no time."""
     base_key: str = "0" * 63 + "b"
 
     @asynccontextmanager

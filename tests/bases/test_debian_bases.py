@@ -53,12 +53,9 @@ def shelve(cache: Path, *, checked: float) -> Record:
     return record
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder with a bookworm that was really made in it."""
-    cache = tmp_path_factory.mktemp("cache")
-    anyio.run(DebianBases(cache).resolve, "debian:bookworm")
-    return cache
+@pytest.fixture
+def made(debian_cache: Path) -> Path:
+    return debian_cache
 
 
 @pytest.mark.network

@@ -1,16 +1,14 @@
-"""Engines for the tests of exports."""
+"""Engines for the tests of exports: Docker and Podman, each through its own client."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from specbuild.testing.engines import PrivateEngine, docker_engine, podman_engine
+from specbuild.testing.engines import PrivateEngine
 
 
-@pytest.fixture(scope="session", params=["docker", "podman"])
-def engine(request: pytest.FixtureRequest) -> Iterator[PrivateEngine]:
-    """Each of the engines, without a network."""
-    with docker_engine() if request.param == "docker" else podman_engine() as running:
-        yield running
+@pytest.fixture(params=["docker", "podman"])
+def engine(request: pytest.FixtureRequest) -> PrivateEngine:
+    """Each of the engines."""
+    running: PrivateEngine = request.getfixturevalue(request.param)
+    return running

@@ -28,19 +28,17 @@ USER = "sbtest"
 """An ordinary user with a range of subordinate ids, made for the time of the tests unless it is there."""
 
 
+_BOTH = ("conformance_overlay", "test_relay")
+_UVLOOP = ("_podman", "test_apt_downloads")
+
+
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The conformance suite and what talks to sockets run on both loops, the rest on asyncio's.
-
-    Engines, which are slow, take one each.
-    """
+    """The conformance suite and what talks to sockets run on both loops, what is slow on one of them each."""
     both = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
-    if "conformance_podman" in item.nodeid:
-        return {"uvloop": both["uvloop"]}
-    return both if _on_both(item.nodeid) else {"asyncio": both["asyncio"]}
-
-
-def _on_both(nodeid: str) -> bool:
-    return any(name in nodeid for name in ("conformance_overlay", "test_relay", "test_apt_downloads"))
+    if any(name in item.nodeid for name in _BOTH):
+        return both
+    chosen = "uvloop" if any(name in item.nodeid for name in _UVLOOP) else "asyncio"
+    return {chosen: both[chosen]}
 
 
 @pytest.fixture(scope="session")

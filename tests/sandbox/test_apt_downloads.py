@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from specbuild.testing.apt_archive import USE, installable_routes, pool_path
 from specbuild.testing.fakes import Recorder
 from specbuild.testing.http_server import Answer, Server, serve
 from specbuild.testing.leftovers import leftovers
+from specbuild.testing.trial import until
 from specbuild.tree import Entry
 from specbuild.workshop import BuildWorkshop, Surroundings
 
@@ -154,21 +156,34 @@ class Observer(Recorder):
             self.before = self._server.asked(self._path)
 
 
+WAIT = "bash -c 'exec 3<>/dev/tcp/{address}; printf \"GET /soon HTTP/1.0\\r\\n\\r\\n\" >&3; cat <&3'"
+"""Ends when the server has answered."""
+
+
 @pytest.mark.parametrize("warm", [True, False])
 async def test_packages_of_a_later_step_are_there_before_it_starts(cache: Path, debian: Path, *, warm: bool) -> None:
-    async with site(cache, debian, installable_routes(PACKAGES)) as here:
-        first = f"apt-get update -qq\n{INSTALL} one"
-        slow = Step(kind=StepKind.TOOLCHAIN, run="sleep 8", cwd="/")
+    soon = threading.Event()
+    async with site(cache, debian, {**installable_routes(PACKAGES), "/soon": Answer(b"now", gate=soon)}) as here:
+        wait = WAIT.format(address=here.server.url.removeprefix("http://").replace(":", "/"))
+        slow = Step(kind=StepKind.TOOLCHAIN, run=wait, cwd="/")
         later = apt(f"{INSTALL} two").model_copy(update={"title": "later"})
         check = Check(
             level=Level.TESTS, runner="command", step=Step(kind=StepKind.TEST, run="test -e /opt/two", cwd="/")
         )
-        recipe = Recipe(base=BASE, steps=(apt(first), slow, later), check=check)
+        recipe = Recipe(base=BASE, steps=(apt(f"apt-get update -qq\n{INSTALL} one"), slow, later), check=check)
         here.shop.expect(recipe)
         observer = Observer(here.server, "later", pool_path("two"))
-        result: RaceResult = await race(
-            [Entry("c1", recipe, 0.9, 30.0, 0)], here.backend, here.shop, slots=3, reporter=observer, warm=warm
-        )
-        assert result.winner is not None, result.ends
+
+        async def let_go() -> None:
+            if warm:
+                await until(lambda: here.server.asked(pool_path("two")) == 1, seconds=240)
+            soon.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(let_go)
+            result: RaceResult = await race(
+                [Entry("c1", recipe, 0.9, 30.0, 0)], here.backend, here.shop, slots=3, reporter=observer, warm=warm
+            )
+            assert result.winner is not None, result.ends
         assert here.server.asked(pool_path("two")) == 1
         assert observer.before == int(warm)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from specbuild.sandbox.docker import DockerBackend
 from specbuild.testing.conformance import CHECKS, Check, Trial, name_of
-from specbuild.testing.engines import PrivateEngine, podman_engine
+from specbuild.testing.engines import PrivateEngine
 
 pytestmark = [pytest.mark.engine, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(900)]
 
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[PrivateEngine]:
-    with podman_engine() as running:
-        yield running
+SPARSE = 300 << 20
+"""Engines write an archive with all the holes, and read it again."""
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +22,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=name_of)
-async def test_conformance(check: Check, engine: PrivateEngine, store: Path, tiny: Path, tmp_path: Path) -> None:
+async def test_conformance(check: Check, podman: PrivateEngine, store: Path, tiny: Path, tmp_path: Path) -> None:
     trial = Trial(
-        lambda: DockerBackend(store, engine.endpoint), rootfs=tiny, folder=tmp_path, leftovers=engine.leftovers
+        lambda: DockerBackend(store, podman.endpoint),
+        rootfs=tiny,
+        folder=tmp_path,
+        leftovers=podman.leftovers,
+        sparse_bytes=SPARSE,
     )
     await check(trial)

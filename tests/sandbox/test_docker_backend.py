@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -16,7 +15,7 @@ from specbuild.cli.disk import clean_cache
 from specbuild.config import Settings
 from specbuild.sandbox.contract import Bind, Command, End, RootfsTar
 from specbuild.sandbox.docker import DockerBackend, images
-from specbuild.testing.engines import PrivateEngine, docker_engine
+from specbuild.testing.engines import PrivateEngine
 from specbuild.testing.trial import frozen, new_marker, out, processes, seen, shell, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.root, pytest.mark.slow]
@@ -42,10 +41,9 @@ anyio.run(main, *sys.argv[1:])
 """
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[PrivateEngine]:
-    with docker_engine() as running:
-        yield running
+@pytest.fixture
+def engine(docker: PrivateEngine) -> PrivateEngine:
+    return docker
 
 
 def load(engine: PrivateEngine, tiny: Path, name: str) -> None:
