@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from specbuild.bases.debian import DebianBases
-from specbuild.testing.engines import PrivateEngine, docker_engine, podman_engine
+
+if TYPE_CHECKING:
+    from specbuild.testing.engines import PrivateEngine
 
 _GROUPS = {
     "podman": r"/test_(conformance_podman|podman_backend)\.|/test_engines\..*\[podman",
@@ -58,6 +60,8 @@ def debian_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def docker() -> Iterator[PrivateEngine]:
     """A Docker engine."""
+    from specbuild.testing.engines import docker_engine  # aiodocker takes a while to import
+
     with docker_engine() as engine:
         yield engine
 
@@ -65,5 +69,7 @@ def docker() -> Iterator[PrivateEngine]:
 @pytest.fixture(scope="session")
 def podman() -> Iterator[PrivateEngine]:
     """Podman's Docker-compatible service."""
+    from specbuild.testing.engines import podman_engine  # aiodocker takes a while to import
+
     with podman_engine() as engine:
         yield engine
