@@ -116,7 +116,7 @@ class _Unix(http.client.HTTPConnection):
 @contextmanager
 def docker_engine(*, network: bool = False) -> Generator[PrivateEngine]:
     """A Docker engine. Its containers reach other machines only with `network`, which adds rules to the firewall."""
-    with _folder() as folder, _bridge(network=network) as bridge:
+    with engine_folder() as folder, _bridge(network=network) as bridge:
         command = [
             "dockerd",
             "--data-root",
@@ -136,9 +136,9 @@ def docker_engine(*, network: bool = False) -> Generator[PrivateEngine]:
 @contextmanager
 def podman_engine() -> Generator[PrivateEngine]:
     """Podman's Docker-compatible service."""
-    with _folder() as folder:
+    with engine_folder() as folder:
         config = folder / "containers.conf"
-        config.write_text(_podman_config())
+        config.write_text(podman_config())
         places = ("--root", f"{folder}/root", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp")
         base = ("podman", *places, "--storage-driver", "overlay")
         env = {"CONTAINERS_CONF": str(config)}
@@ -156,20 +156,23 @@ def podman_engine() -> Generator[PrivateEngine]:
             assert done.returncode == 0, done.stderr
 
 
-def _podman_config() -> str:
-    """For machines without systemd, with control groups of any version, and without the right to raise limits."""
+def podman_config(engine: str = "") -> str:
+    """For machines without systemd, with control groups of any version, and without the right to raise limits.
+
+    `engine` are more lines for the table of that name.
+    """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     processes = min(resource.getrlimit(resource.RLIMIT_NPROC)[1], _MOST_PROCESSES)
     processes = processes if processes > 0 else _MOST_PROCESSES
     return (
-        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\n'
+        f'[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\n{engine}'
         f'[containers]\ndefault_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]\n'
     )
 
 
 @contextmanager
-def _folder() -> Generator[Path]:
-    """A folder with a short path, as sockets want it, on a filesystem that holds layers."""
+def engine_folder() -> Generator[Path]:
+    """A folder with a short path, as sockets want it, on a filesystem that holds layers; mounts in it go with it."""
     folder = Path(tempfile.mkdtemp(prefix="sbe-", dir="/var/tmp"))
     try:
         yield folder
