@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -115,7 +115,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenEnvironment]
 
 
 @contextmanager
-def leaves_nothing(client: Client) -> Iterator[None]:
+def leaves_nothing(client: Client) -> Generator[None]:
     before = images(client)
     yield
     assert images(client) == before
