@@ -14,7 +14,7 @@ import platform
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -69,7 +69,7 @@ def projects(wanted: str, only: str | None) -> list[Project]:
     return [one for one in found if not only or any(part.lower() in one.name.lower() for part in only.split(","))]
 
 
-def run(bench: Bench, project: Project, *, every: bool) -> Row:
+def run(bench: Bench, project: Project, *, builders: Sequence[str], every: bool) -> Row:
     """Build it, and take its exports."""
     print(project.name, flush=True)
     with tempfile.TemporaryDirectory() as out:
@@ -87,7 +87,7 @@ def run(bench: Bench, project: Project, *, every: bool) -> Row:
         made.seconds.to_commit,
     )
     print(f"  built: {row.seconds} s {row.strategy} {' '.join(row.repairs)} {row.verdict}", flush=True)
-    return replace(row, outcomes=measure(bench, made, every=every))
+    return replace(row, outcomes=measure(bench, made, builders=builders, every=every))
 
 
 def markdown(rows: Mapping[str, Row]) -> str:
@@ -142,6 +142,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--set", choices=list(SETS), default="ten")
     parser.add_argument("--only", help="projects whose name holds one of these, comma-separated")
     parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--builders", default=",".join(ENGINES), help="those of the engines that build Dockerfiles")
     parser.add_argument("--every", type=int, default=2, help="take all formats of that many projects")
     parser.add_argument("--cache", type=Path, help="default: the user's own")
     parser.add_argument("--certificates", type=Path, help="PEM; default: those added to this machine")
@@ -159,7 +160,8 @@ def main(arguments: list[str]) -> int:
         indexes = {name: os.environ[name] for name in _INDEXES if os.environ.get(name)}
         bench = Bench(given.cache or load_settings().cache_dir, work, engines, certificates, indexes)
         for number, project in enumerate(projects(given.set, given.only)):
-            rows[project.name] = run(bench, project, every=number < given.every)
+            builders = given.builders.split(",")
+            rows[project.name] = run(bench, project, builders=builders, every=number < given.every)
             if given.json:
                 given.json.write_text(json.dumps(as_json(rows), indent=2) + "\n")
     text = markdown(rows)
