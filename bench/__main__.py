@@ -6,6 +6,7 @@ import importlib
 import sys
 
 BENCHES = {
+    "exports": "bench.exports",
     "foresight": "bench.foresight",
     "forks": "bench.forks",
     "predictors": "bench.predictors",

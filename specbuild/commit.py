@@ -43,23 +43,29 @@ class Replay:
 
     of: Environment
     verdict: Verdict
-    packages: tuple[Package, ...]
+    packages: tuple[Package, ...] | None
+    """None if a step failed before they could be read."""
     seconds: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the Verdict is the same."""
+        before = self.of.verdict
+        return self.verdict.ok and (before is None or same(before, self.verdict))
 
     def outcome(self, lock: tuple[Package, ...]) -> Environment:
         """The Environment with what the replay says of it; `lock` is what its own files hold.
 
         It is reproducible if the Verdict is the same and no package came in another version.
         """
-        before = self.of.verdict
-        same_verdict = self.verdict.ok and (before is None or same(before, self.verdict))
-        differences = compare_packages(lock, self.packages) if self.packages else PackageDifferences()
+        differences = PackageDifferences() if self.packages is None else compare_packages(lock, self.packages)
         return self.of.model_copy(
             update={
                 "lock": lock,
-                "reproducible": same_verdict and not differences,
+                "reproducible": self.agrees and not differences,
                 "differences": differences,
-                "verdict": (before or self.verdict).model_copy(update={"repeatable": same_verdict}),
+                "verdict": (self.of.verdict or self.verdict).model_copy(update={"repeatable": self.agrees}),
+                "replayed": self.verdict,
                 "seconds": self.of.seconds.model_copy(update={"replay": round(self.seconds, 3)}),
             }
         )
@@ -80,10 +86,11 @@ async def _replay(
 ) -> Replay:
     clock.phase("replay", won.strategy or "")
     began = clock.now()
-    packages: list[Package] = []
+    packages: tuple[Package, ...] | None = None
 
     async def look(sandbox: Sandbox) -> None:
-        packages.extend(await _packages(won, sandbox, surroundings))
+        nonlocal packages
+        packages = await _packages(won, sandbox, surroundings)
 
     verdict = await rebuild(
         won.committed(),
@@ -94,9 +101,9 @@ async def _replay(
         logs=logs,
         look=look,
     )
-    agrees = verdict.ok and (won.verdict is None or same(won.verdict, verdict))
-    clock.reporter.emit(Replayed(at=clock.now(), same=agrees, verdict=verdict))
-    return Replay(won, verdict, tuple(packages), clock.now() - began)
+    found = Replay(won, verdict, packages, clock.now() - began)
+    clock.reporter.emit(Replayed(at=clock.now(), same=found.agrees, verdict=verdict))
+    return found
 
 
 async def _keep(won: OpenEnvironment, backend: Backend, surroundings: Surroundings) -> Environment:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
 
 from specbuild.clock import Clock
@@ -18,21 +17,20 @@ from specbuild.events import Replayed
 from specbuild.export.container import running
 from specbuild.export.dockerfile import dockerfile
 from specbuild.export.engine import Engine, find_engine
+from specbuild.export.engine_build import BuildOptions, StepFailed, build_image, prune_images, remove_image
 from specbuild.export.image import make_base_image
 from specbuild.export.image_files import write_docker_archive
 from specbuild.export.layers import Compression
 from specbuild.export.lock import read_lock
 from specbuild.export.text import fetchable
 from specbuild.library import Library
-from specbuild.opened import OpenEnvironment, load_repo
-from specbuild.recipe import SHELL, Step
+from specbuild.opened import OpenEnvironment, layer_source, load_repo
+from specbuild.recipe import SHELL, BaseRef, Step
+from specbuild.sandbox.backends import open_backend
 from specbuild.sandbox.contract import Command
 from specbuild.sandbox.passthrough import base_environment
-from specbuild.verify import same, verify
-
-_BUILD_WITHIN = 7200.0
-"""Seconds for a build by an engine: steps have no limits of their own there."""
-_REMOVE_WITHIN = 120.0
+from specbuild.verify import verify
+from specbuild.verify.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +48,30 @@ class EngineOptions:
 async def replay_by_engine(won: OpenEnvironment, options: EngineOptions, clock: Clock) -> Environment:
     """The Environment with what came of building its Dockerfile with the user's engine, and testing inside.
 
-    Where the base was made on this machine, the engine is given that very base. Raises SandboxUnavailableError without
-    an engine, SandboxError if it cannot build or run the image, UsageError if files that it takes are gone.
+    Where the base was made on this machine, the engine is given that very base. A step of the Dockerfile that fails
+    makes the Verdict not ok. Raises SandboxUnavailableError without an engine, SandboxError if it cannot build or run
+    the image for reasons of its own, UsageError if files that it takes are gone.
     """
     engine = await find_engine()
     clock.phase("replay", f"with {engine.name}")
     began = clock.now()
-    async with _base_image(won, options, engine) as base, _built(won, options, engine, base) as image:
-        replay = await _judge(won, options, engine, image, clock, began)
-    agrees = replay.verdict.ok and (won.verdict is None or same(won.verdict, replay.verdict))
-    clock.reporter.emit(Replayed(at=clock.now(), same=agrees, verdict=replay.verdict))
+    async with _base_image(won, options, engine) as base, _built(won, options, engine, base) as built:
+        if isinstance(built, StepFailed):
+            replay = Replay(won, _not_built(won, built), None, clock.now() - began)
+        else:
+            replay = await _judge(won, options, engine, built, clock, began)
+    clock.reporter.emit(Replayed(at=clock.now(), same=replay.agrees, verdict=replay.verdict))
     return replay.outcome(won.lock)
+
+
+async def write_base_archive(won: OpenEnvironment, archive: Path, name: str) -> None:
+    """Write the bare base of an Environment as an archive that engines load. Raises as `replay_by_engine` does."""
+    with tempfile.TemporaryDirectory(prefix=".specbuild-", dir=archive.parent) as work:
+        async with open_backend(won.settings) as backend:
+            await won.workshop(backend).provide(won.committed().base)  # the Environment's own files may be pruned
+            source = layer_source(backend)
+            image = await make_base_image(won, source, Path(work), compression=Compression.NONE, name=name)
+            await anyio.to_thread.run_sync(write_docker_archive, image, archive)
 
 
 @asynccontextmanager
@@ -71,41 +82,35 @@ async def _base_image(won: OpenEnvironment, options: EngineOptions, engine: Engi
         yield options.base
         return
     name = f"specbuild/base:{base.release}-{base.digest.removeprefix('sha256:')[:12]}"
-    with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
-        async with won.files() as (source, _):
-            none = Compression.NONE
-            image = await make_base_image(won, source, Path(work), compression=none, name=name)
-            archive = Path(work) / "base.tar"
-            await anyio.to_thread.run_sync(write_docker_archive, image, archive)
-        await engine.load(archive)
     try:
+        with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
+            await write_base_archive(won, Path(work) / "base.tar", name)
+            await engine.load(Path(work) / "base.tar")
         yield name
     finally:
-        await _remove(engine, name)
+        await remove_image(engine, name)
 
 
 @asynccontextmanager
-async def _built(won: OpenEnvironment, options: EngineOptions, engine: Engine, base: str) -> AsyncGenerator[str]:
-    """The name of the image that the Dockerfile gives."""
+async def _built(
+    won: OpenEnvironment, options: EngineOptions, engine: Engine, base: str
+) -> AsyncGenerator[str | StepFailed]:
+    """The name of the image that the Dockerfile gives, or the step that failed."""
     name = f"specbuild/replay:{won.id}"
     arguments = {**options.arguments, **({"BASE": base} if base else {})}
-    words = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
-    network = ["--network", options.network] if options.network else []
-    if fetchable(won):
-        context = ["-"]
-    else:
-        place = Library(won.settings.cache_dir).place(won.id)
-        context = ["--file", "-", str(load_repo(won, place).path)]
-    text = dockerfile(won).encode()
-    await engine.call("build", "--tag", name, *network, *words, *context, stdin=text, timeout=_BUILD_WITHIN)
+    source = "" if fetchable(won) else str(load_repo(won, Library(won.settings.cache_dir).place(won.id)).path)
+    build = BuildOptions(network=options.network, arguments=arguments, context=source)
     try:
-        yield name
+        yield await build_image(engine, name, dockerfile(won), build) or name
     finally:
-        await _remove(engine, name)
+        await remove_image(engine, name)
         # Of a stage that the first builder leaves behind; the label says that it is ours.
-        with anyio.move_on_after(_REMOVE_WITHIN, shield=True):
-            ours = f"label=specbuild.environment={won.id}"
-            await engine.call("image", "prune", "--force", "--filter", ours, timeout=_REMOVE_WITHIN, ok=range(256))
+        await prune_images(engine, f"specbuild.environment={won.id}")
+
+
+def _not_built(won: OpenEnvironment, failed: StepFailed) -> Verdict:
+    how = f"a step of the Dockerfile exited with status {failed.status}; the last lines:\n{failed.output}"
+    return Verdict(level=won.committed().check.level, ok=False, reason=how)
 
 
 async def _judge(
@@ -115,11 +120,15 @@ async def _judge(
     tracked = load_repo(won, Library(won.settings.cache_dir).place(won.id)).tracked
     network = options.network if recipe.check.step.network else "none"
     async with running(engine, image, network=network) as container:
-        packages = await read_lock(container, _command, recipe)
+
+        def command(step: Step) -> Command:
+            return _command(step, recipe.base)
+
+        packages = await read_lock(container, command, recipe)
         verdict = await verify(
             container,
             recipe.check,
-            command=_command,
+            command=command,
             tracked=tracked,
             min_pass_ratio=won.settings.min_pass_ratio,
             on_line=clock.line("replay"),
@@ -127,11 +136,6 @@ async def _judge(
     return Replay(won, verdict, packages, clock.now() - began)
 
 
-def _command(step: Step) -> Command:
-    env = {**base_environment(), **dict(step.env)}
+def _command(step: Step, base: BaseRef) -> Command:
+    env = {**base_environment(base), **dict(step.env)}
     return Command(argv=(*SHELL, step.run), cwd=step.cwd, env=env, network=step.network, timeout=step.timeout)
-
-
-async def _remove(engine: Engine, image: str) -> None:
-    with anyio.move_on_after(_REMOVE_WITHIN, shield=True):
-        await engine.call("rmi", image, timeout=_REMOVE_WITHIN, ok=range(256))

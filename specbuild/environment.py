@@ -215,6 +215,8 @@ class Environment(Frozen):
     """Whether the replay from the base gave the same Verdict and the same packages; None when none was made."""
     differences: PackageDifferences | None = None
     """Which packages the replay has that the lock has not, and the other way round; None when none was made."""
+    replayed: Verdict | None = None
+    """What the replay found; None when none was made."""
     seconds: Seconds
     candidates: tuple[CandidateReport, ...] = ()
     waste: Waste = Waste()

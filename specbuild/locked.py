@@ -20,6 +20,7 @@ from specbuild.repo.source import Repo
 from specbuild.sandbox.contract import Backend
 from specbuild.strategies.contract import Candidate
 from specbuild.survey import Notify, Survey, read_facts
+from specbuild.tail import last_lines
 from specbuild.verify import same
 from specbuild.verify.verdict import Verdict
 
@@ -84,8 +85,13 @@ async def provide_base(base: BaseRef, settings: Settings, backend: Backend, noti
 
 
 def check_result(lock: Lock, environment: Environment) -> None:
-    """Raises LockError if what came of the Recipe is not what was locked: other counts, or other packages."""
-    if environment.verdict is None or environment.outcome != "committed":
+    """Raises LockError if what came of the Recipe is not what was locked: it failed, other counts, other packages."""
+    if environment.outcome == "failed":
+        raise LockError(
+            f"the locked recipe does not lead to its environment any more: {_why(environment)}",
+            hint=f"see {environment.artifacts.logs}; build without --locked to find what works today",
+        )
+    if environment.verdict is None:
         return
     if not same(_locked_verdict(lock), environment.verdict):
         raise LockError(
@@ -98,6 +104,15 @@ def check_result(lock: Lock, environment: Environment) -> None:
             f"packages came in other versions than those of the lock:\n{_report(differences)}",
             hint="the environment works and is kept; build without --locked to lock it as it is now",
         )
+
+
+def _why(environment: Environment) -> str:
+    """How far its one candidate came, with the last lines of what failed."""
+    if not environment.candidates:
+        return environment.message
+    candidate = environment.candidates[0]
+    end = "\n".join(f"  {line}" for line in last_lines(candidate.tail, _SHOWN))
+    return f"{candidate.why}\n{end}" if end else candidate.why
 
 
 def _locked_verdict(lock: Lock) -> Verdict:

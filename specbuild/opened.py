@@ -141,12 +141,7 @@ class OpenEnvironment(Environment):
         """The store that has the Environment's files, and the key of its Checkpoint."""
         async with self.backend() as backend:
             checkpoint = await self.checkpoint(backend)
-            if not isinstance(backend, LayerSource):
-                raise UsageError(
-                    f"layers cannot be exported from the backend {backend.name}",
-                    hint="export a Dockerfile, or build with --backend overlay",
-                )
-            yield backend, checkpoint.key
+            yield layer_source(backend), checkpoint.key
 
     def workshop(self, backend: Backend, surroundings: Surroundings | None = None) -> BuildWorkshop:
         """A workshop over the Environment's own source tree; `surroundings` where there are some already."""
@@ -156,6 +151,16 @@ class OpenEnvironment(Environment):
         made = BuildWorkshop(backend, repo.path, repo.tracked, around)
         made.expect(self.committed())
         return made
+
+
+def layer_source(backend: Backend) -> LayerSource:
+    """The backend as what gives layers away. Raises UsageError if it is none."""
+    if not isinstance(backend, LayerSource):
+        raise UsageError(
+            f"layers cannot be exported from the backend {backend.name}",
+            hint="export a Dockerfile, or build with --backend overlay",
+        )
+    return backend
 
 
 async def open_environment(ref: str | Path | Environment, *, settings: Settings | None = None) -> OpenEnvironment:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from specbuild.testing.engines import PrivateEngine
 
 _GROUPS = {
-    "podman": r"/test_(conformance_podman|podman_backend)\.|/test_engines\..*\[podman",
-    "docker": r"/test_(conformance_docker|docker_backend)\.|/test_engines\..*\[docker",
+    "podman": r"/test_(conformance_podman|podman_backend)\.|/test_engine(s|_replay)\..*\[podman",
+    "docker": r"/test_(conformance_docker|docker_backend)\.|/test_engine(s|_replay)\..*\[docker",
     "debian": r"/test_(debian_bases|journey)\.",
     "machine": r"/test_(caches|conformance_overlay|engine_death|escapes_\w+|image_layers|limits|overlay_archive"
     r"|overlay_backend|random_real_races|real_race|real_services|two_hundred_forks)\.",

@@ -17,7 +17,7 @@ import specbuild
 from specbuild import Settings
 from specbuild.errors import LockError, UsageError
 from specbuild.export.lock import read_lock
-from specbuild.lockfile import compare_packages, read_lock_file
+from specbuild.lockfile import LockedStep, compare_packages, read_lock_file
 from specbuild.opened import OpenEnvironment
 from specbuild.outcome import Outcome
 from specbuild.recipe import SOURCE_DIR, Step, StepKind
@@ -219,6 +219,23 @@ async def test_what_does_not_match_its_lock_is_told(
         await specbuild.build(source, settings=alone, locked=tmp_path / "lock", output=tmp_path / "out")
     assert why in caught.value.message
     assert caught.value.hint
+
+
+async def test_a_locked_step_that_fails_today_is_told(
+    settings: Settings, built: OpenEnvironment, tmp_path: Path
+) -> None:
+    lock = read_lock_file(Path(built.artifacts.lock or ""))
+    gone = Step(kind=StepKind.SYSTEM, run="echo 'E: Version 0.1 was not found'; exit 100", title="install", cwd="/")
+    steps = (LockedStep(digest=gone.digest, step=gone), *lock.steps)
+    recipe = built.committed().model_copy(update={"steps": tuple(locked.step for locked in steps)})
+    altered = lock.model_copy(update={"steps": steps, "recipe": recipe.digest})
+    (tmp_path / "lock").write_text(altered.dump())
+    with pytest.raises(LockError) as caught:
+        await specbuild.build(built.repo.origin, settings=settings, locked=tmp_path / "lock", output=tmp_path / "out")
+    assert "does not lead to its environment any more" in caught.value.message
+    assert "E: Version 0.1 was not found" in caught.value.message
+    assert "without --locked" in caught.value.hint
+    assert caught.value.exit_code == 3
 
 
 async def test_exports_are_the_environments_files(built: OpenEnvironment, tmp_path: Path) -> None:

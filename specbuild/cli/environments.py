@@ -151,16 +151,28 @@ def _show_replay(environment: Environment, output: Output) -> None:
     if output.json:
         output.result_object(environment)
     out = output.out
-    found = counts(environment.verdict) if environment.verdict else ""
     verdict = environment.verdict
+    found = counts(verdict) if verdict else ""
     if environment.reproducible:
-        output.result(
-            out.paint(f"{out.symbols.won} reproducible, with the same verdict and packages: {found}", "green")
-        )
-    elif verdict is not None and verdict.repeatable and environment.differences:
-        headline = f"{out.symbols.lost} not reproducible: the verdict is the same ({found}), but packages differ:"
-        output.result(out.paint(headline, "red"), *(f"  {line}" for line in environment.differences.lines()))
+        line = f"{out.symbols.won} reproducible, with the same verdict and packages: {found}"
+        output.result(out.paint(line, "green"))
+        return
+    if verdict is not None and verdict.repeatable:
+        line = f"{out.symbols.lost} not reproducible: the verdict is the same ({found}), but packages differ:"
+        output.result(out.paint(line, "red"))
     else:
-        output.result(out.paint(f"{out.symbols.lost} built again it ended differently from: {found}", "red"))
-        if environment.differences:
-            output.result(*(f"  {line}" for line in environment.differences.lines()))
+        line = f"{out.symbols.lost} not reproducible: built again it ended differently from: {found}"
+        output.result(out.paint(line, "red"), *_how_it_ended(environment))
+    if environment.differences:
+        output.result(*(f"  {each}" for each in environment.differences.lines()))
+
+
+def _how_it_ended(environment: Environment) -> list[str]:
+    from specbuild.cli.words import ending, last_lines
+
+    replayed = environment.replayed
+    if replayed is None:
+        return []
+    _, _, more = replayed.reason.partition("\n")
+    lines = [ending(replayed), *last_lines(more), *(f"failing: {name}" for name in replayed.failing[:5])]
+    return [f"  {line}" for line in lines]

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from specbuild.cli.race import Branch, Race, State
 from specbuild.cli.terminal import Terminal, clean
-from specbuild.cli.words import counts, duration, plural
+from specbuild.cli.words import duration, ending, plural
 from specbuild.events import Event, Notice, Replayed
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -69,7 +69,7 @@ class LiveTree:
             case Notice():
                 self._note("[yellow]warning[/]" if event.warning else "note", event.message)
             case Replayed(same=False):
-                self._note("[yellow]warning[/]", f"the replay from the base ended differently: {counts(event.verdict)}")
+                self._note("[yellow]warning[/]", f"the replay from the base ended differently: {ending(event.verdict)}")
             case _:
                 pass
 

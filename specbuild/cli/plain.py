@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from specbuild.cli.race import Race
 from specbuild.cli.terminal import Terminal, clean
-from specbuild.cli.words import abbreviated, counts, duration, last_lines_of, plural
+from specbuild.cli.words import abbreviated, counts, duration, ending, last_lines_of, plural
 from specbuild.events import (
     BuildEnded,
     BuildStarted,
@@ -78,7 +78,7 @@ class Plain:
                 self._say(event.at, f"replayed from the base with the same verdict: {counts(event.verdict)}")
             case Replayed():
                 warning = self._paint("warning", "yellow")
-                self._say(event.at, f"{warning}: the replay from the base ended differently: {counts(event.verdict)}")
+                self._say(event.at, f"{warning}: the replay from the base ended differently: {ending(event.verdict)}")
 
     def _failure(self, event: FailureSeen | RepairJudged) -> None:
         match event:

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from specbuild.cli.terminal import Terminal, clean
-from specbuild.cli.words import counts, duration, last_lines, plural, size
+from specbuild.cli.words import counts, duration, ending, last_lines, plural, size
 from specbuild.environment import CandidateReport, Environment, Predictions, Waste
 
 _SHOWN = 6
@@ -55,7 +55,8 @@ def _not_reproducible(environment: Environment) -> str:
     count = len(environment.differences.lines()) if environment.differences else 0
     if environment.verdict is not None and environment.verdict.repeatable and count:
         return f"built again from its base {plural(count, 'package')} differed: not reproducible"
-    return "built again from its base it ended differently: do not rely on it"
+    how = f" ({ending(environment.replayed)})" if environment.replayed else ""
+    return f"built again from its base it ended differently{how}: do not rely on it"
 
 
 def _time(environment: Environment) -> str:

@@ -54,6 +54,14 @@ def counts(verdict: Verdict) -> str:
     return ", ".join(shown) or verdict.reason
 
 
+def ending(verdict: Verdict) -> str:
+    """How a verification ended, on one line: its counts, and why it is not ok."""
+    if verdict.ok:
+        return counts(verdict)
+    why = clean(verdict.reason.partition("\n")[0])
+    return f"{counts(verdict)}: {why}" if verdict.collected else why
+
+
 def last_lines(text: str, limit: int = TAIL_LINES) -> list[str]:
     """The last lines that say something, cleaned of what a terminal would obey."""
     return [line.rstrip() for line in tail.last_lines("\n".join(map(clean, text.split("\n"))), limit)]

@@ -78,4 +78,5 @@ async def running(engine: Engine, image: str, *, network: str = "") -> AsyncGene
         yield Container(engine, name)
     finally:
         with anyio.move_on_after(_END_WITHIN, shield=True):
+            await engine.call("kill", name, ok=range(256))  # Podman's `rm` would ask it to end, and wait for 10 s
             await engine.call("rm", "--force", name)

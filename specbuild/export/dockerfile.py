@@ -64,7 +64,7 @@ def dockerfile(environment: Environment) -> str:
     fetched = fetchable(environment)
     image, remarks = _image(base)
     build = "docker build -t NAME - < Dockerfile" if fetched else "docker build -t NAME -f Dockerfile SOURCE"
-    env = {**base_environment(), **dict(recipe.test_env)}
+    env = {**base_environment(base), **dict(recipe.test_env)}
     parts = [
         comment("\n".join(headline(environment))),
         comment(_HOW_TO.format(build=build).strip()),

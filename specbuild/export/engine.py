@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,10 +43,9 @@ class Engine:
 
         Raises SandboxError if it ends with another status than those of `ok`, or not in time.
         """
-        stderr = subprocess.STDOUT if merged else subprocess.PIPE
         done: subprocess.CompletedProcess[bytes] | None = None
         with anyio.move_on_after(timeout if math.isfinite(timeout) else None):
-            done = await anyio.run_process([*self.argv, *words], input=stdin, check=False, stderr=stderr)
+            done = await _run([*self.argv, *words], stdin, merged=merged)
         if done is None:
             raise SandboxError(f"{self.name} {words[0]} did not end within {timeout:.0f} s")
         if done.returncode not in ok:
@@ -61,6 +61,22 @@ class Engine:
     async def load(self, archive: Path) -> None:
         """Load an image archive."""
         await self.call("load", "--input", str(archive), timeout=_LOAD_WITHIN)
+
+
+async def _run(argv: Sequence[str], stdin: bytes, *, merged: bool) -> subprocess.CompletedProcess[bytes]:
+    """Run a program with files as its input and outputs.
+
+    Podman leaves a process that keeps what the event loop has made for it, so its outputs would never end; and it
+    opens its input by name, which cannot be done if that is a socket.
+    """
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin)
+        given.seek(0)
+        stderr = subprocess.STDOUT if merged else err
+        done = await anyio.run_process(argv, stdin=given, stdout=out, stderr=stderr, check=False)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(argv, done.returncode, out.read(), err.read())
 
 
 async def find_engine() -> Engine:

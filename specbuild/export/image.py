@@ -93,7 +93,8 @@ async def make_base_image(
     _, recipe, _ = committed(environment)
     bare = recipe.model_copy(update={"steps": ()})
     states = await write_layers(source, bare.checkpoints[0], folder, compression=compression)
-    config = {"Env": [f"{key}={value}" for key, value in base_environment().items()], "Cmd": ["/bin/sh"]}
+    env = base_environment(recipe.base)
+    config = {"Env": [f"{key}={value}" for key, value in env.items()], "Cmd": ["/bin/sh"]}
     return assemble(environment, bare, states, name=name, runtime=config)
 
 
@@ -147,8 +148,8 @@ def created_at(environment: Environment) -> str:
 
 def runtime_config(environment: Environment) -> dict[str, Any]:
     """What a container of the image starts with: the tests, in the source tree, unless another command is given."""
-    _, recipe, check = committed(environment)
-    env = {**base_environment(), **dict(recipe.test_env)}
+    base, recipe, check = committed(environment)
+    env = {**base_environment(base), **dict(recipe.test_env)}
     return {
         "Env": [f"{name}={value}" for name, value in env.items()],
         "Cmd": test_command(check, env),

@@ -158,20 +158,27 @@ def _temporary(folder: Path) -> dict[str, str]:
 
 
 def _podman_settings(folder: Path, bridge: str) -> Path:
-    """For machines without systemd, with control groups of any version, and without the right to raise limits."""
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    processes = min(resource.getrlimit(resource.RLIMIT_NPROC)[1], _MOST_PROCESSES)
-    processes = processes if processes > 0 else _MOST_PROCESSES
     file = folder / "containers.conf"
-    file.write_text(
-        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\nlock_type = "file"\n'
-        f'image_copy_tmp_dir = "{folder}/temporary"\n'
-        f'[network]\nnetwork_backend = "netavark"\nnetwork_config_dir = "{folder}/networks"\n'
-        f'[containers]\ndefault_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]\n'
-    )
+    network = f'[network]\nnetwork_backend = "netavark"\nnetwork_config_dir = "{folder}/networks"\n'
+    file.write_text(podman_config(f'image_copy_tmp_dir = "{folder}/temporary"\n') + network)
     (folder / "networks").mkdir()
     (folder / "networks/podman.json").write_text(json.dumps(_internal(bridge)))
     return file
+
+
+def podman_config(engine: str = "") -> str:
+    """For machines without systemd, with control groups of any version, and without the right to raise limits.
+
+    `engine` are more lines for the table of that name; other tables can follow.
+    """
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    processes = min(resource.getrlimit(resource.RLIMIT_NPROC)[1], _MOST_PROCESSES)
+    processes = processes if processes > 0 else _MOST_PROCESSES
+    return (
+        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\nlock_type = "file"\n'
+        f"{engine}[containers]\n"
+        f'default_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]\n'
+    )
 
 
 def _internal(bridge: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _FILES = {
 _PROGRAMS = """
     sh cat ls cp mv rm mkdir rmdir ln chmod chown touch sleep env id dd df du head mkfifo mknod readlink sort stat
     tail tr true truncate wc false find cksum cmp grep kill nohup pwd seq setsid sync timeout uname yes perl basename
-    cut date dirname mktemp sed tee uniq
+    cut date dirname mktemp sed sha256sum tee uniq
 """
 """Programs of the host that the tiny root has, so far as the host has them. perl can make any system call."""
 _PERL_MODULES = "strict warnings Socket POSIX Fcntl Errno IO::Select IO::Socket::INET IO::Socket::UNIX"

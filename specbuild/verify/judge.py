@@ -141,11 +141,16 @@ async def _read(sandbox: Inside, check: Check, command: Callable[[Step], Command
         return None, f"wrote a report of {size >> 20} MiB, above the limit of {REPORT_LIMIT >> 20}"
     try:
         data = await sandbox.read_file(check.report, limit=REPORT_LIMIT)
-        return _READERS[check.runner](data), ""
+        return read_report(check, data), ""
     except (FileNotFoundError, IsADirectoryError):
         return None, "wrote no report"
     except ReportError as error:
         return None, f"left a report that cannot be read: {error}"
+
+
+def read_report(check: Check, data: bytes) -> Tally:
+    """The counts of a report that the Check wrote. Raises ReportError if they cannot be believed."""
+    return _READERS[check.runner](data)
 
 
 async def _report_size(sandbox: Inside, path: str, command: Callable[[Step], Command]) -> int | None:

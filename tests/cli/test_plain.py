@@ -159,7 +159,8 @@ def test_a_candidate_that_does_not_verify_says_why() -> None:
 
 def test_a_replay_that_differs_is_a_warning() -> None:
     text = shown([Replayed(at=5.0, same=False, verdict=FAILED)])
-    assert text == "[   5.0s] warning: the replay from the base ended differently: 3 passed, 7 failed\n"
+    how = "3 passed, 7 failed: 3 of 10 passed, 90% are wanted"
+    assert text == f"[   5.0s] warning: the replay from the base ended differently: {how}\n"
 
 
 def test_a_limit_is_named() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from specbuild.environment import Environment, RepoInfo, Seconds
 from specbuild.errors import ConfigError, UsageError
-from specbuild.export.image import Image, assemble, image_name, test_command
+from specbuild.export.image import Image, assemble, image_name, runtime_config, test_command
 from specbuild.export.image_files import write_docker_archive, write_layout, write_layout_tar
 from specbuild.export.layers import Compression, LayerFile
 from specbuild.export.targets import WORDS, Format, Target, new_output, parse_target
@@ -137,6 +137,16 @@ def test_a_container_starts_with_the_tests(tmp_path: Path) -> None:
     assert "PATH=/opt/venv/bin" in config["Env"]
     assert config["Labels"]["org.opencontainers.image.revision"] == "1.0"
     assert config["Labels"]["specbuild.base"] == f"debian:bookworm@{BASE.digest}"
+
+
+def test_what_an_image_sets_holds_in_what_is_exported_of_it() -> None:
+    made = environment()
+    own = (("GOPATH", "/go"), ("PATH", "/go/bin:/usr/bin"))
+    base = BaseRef(name="golang:1.22", digest="sha256:" + "c" * 64, env=own)
+    assert made.recipe is not None
+    recipe = made.recipe.model_copy(update={"base": base, "test_env": ()})
+    config = runtime_config(made.model_copy(update={"base": base, "recipe": recipe}))
+    assert {"GOPATH=/go", "PATH=/go/bin:/usr/bin"} <= set(config["Env"])
 
 
 def test_the_folder_and_the_services_of_tests_come_with_them() -> None:
