@@ -106,21 +106,21 @@ def measure(bench: Bench, made: Environment, *, builders: Sequence[str], every: 
 
     for engine in bench.engines:
         if engine.name in builders:
-            note(f"dockerfile {engine.name}", lambda engine=engine: replay(bench, made, engine))
+            note(f"dockerfile {engine.name}", partial(replay, bench, made, engine))
     for kind in ("docker-archive", "oci"):
         archive = bench.work / f"{kind}.tar"
-        note(f"{kind}", lambda kind=kind, archive=archive: image(bench, made, kind, archive))
+        note(kind, partial(image, bench, made, kind, archive))
         for engine in bench.engines:
             if kind == "oci" and engine.name == "docker":
                 continue  # takes layouts from version 25 on, with containerd's store of images
-            note(f"{kind} {engine.name}", lambda engine=engine, archive=archive: loaded(made, engine, archive))
+            note(f"{kind} {engine.name}", partial(loaded, made, engine, archive))
         archive.unlink(missing_ok=True)
-    note("sbom", lambda: bill(bench, made))
+    note("sbom", partial(bill, bench, made))
     if every:
         for engine in bench.engines:
             for kind, function in (("setup-sh", script), ("rootfs", root), ("devcontainer", editor)):
-                note(f"{kind} {engine.name}", lambda function=function, engine=engine: function(bench, made, engine))
-        note("lock", lambda: locked(bench, made))
+                note(f"{kind} {engine.name}", partial(function, bench, made, engine))
+        note("lock", partial(locked, bench, made))
     return outcomes
 
 

@@ -85,6 +85,7 @@ def podman_client() -> Generator[Client]:
     """Podman, which needs no server. A Docker client finds none while its variables hold."""
     require("podman", "runc", packages="podman runc")
     with short_folder("sbc-") as folder:
+        (folder / "copies").mkdir()
         (folder / "containers.conf").write_text(
             podman_config(f'tmp_dir = "{folder}/tmp"\nimage_copy_tmp_dir = "{folder}/copies"\n')
         )
