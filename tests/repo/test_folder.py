@@ -370,15 +370,20 @@ async def test_a_repository_of_another_owner_is_read(tmp_path: Path) -> None:
 @pytest.mark.root
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
+    for parent in tmp_path.parents:
+        if not parent.stat().st_mode & 0o001:
+            parent.chmod(0o755)
     source = tmp_path / "p"
     source.mkdir()
     (source / "key").write_text("x")
     (source / "key").chmod(0)
     pid = os.fork()
     if pid == 0:
-        os._exit(_as_nobody(source, tmp_path / "work"))
+        status = 1
+        try:
+            status = _as_nobody(source, tmp_path / "work")
+        finally:
+            os._exit(status)  # whatever happens, it must not go on with the tests
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
 
