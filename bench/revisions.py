@@ -4,7 +4,7 @@
 
 `cold` is the later release by itself, no checkpoint of another build being taken; `warm` takes what a build of another
 project on that base has left (system packages, uv); `next` is the same again once the earlier release has been built.
-Downloads are cached by a first run that is not counted, outcomes of other runs are not used. Each environment is built
+Downloads are cached by a first run that is not counted, outcomes of other runs are not used. What `next` gives is built
 again from its base, which does not count, and tells whether it is reproducible.
 """
 
@@ -68,14 +68,15 @@ async def measure(chosen: Sequence[Pair], settings: Settings) -> dict[str, dict[
     """The later release → mode → its run."""
     results: dict[str, dict[str, Run]] = {}
     for pair in chosen:
-        alone = settings.model_copy(update={"bases": (pair.base,), "reuse": Reuse.BUILD})
+        alone = settings.model_copy(update={"bases": (pair.base,), "reuse": Reuse.BUILD, "replay": False})
         shared = alone.model_copy(update={"reuse": Reuse.BUILDS})
+        proved = shared.model_copy(update={"replay": True})
         await _build(pair.later, alone)
         runs = {"cold": await _build(pair.later, alone)}
         await _build(ANOTHER, shared, stays=True)
         runs["warm"] = await _build(pair.later, shared)
         await _build(pair.earlier, shared, stays=True)
-        runs["next"] = await _build(pair.later, shared)
+        runs["next"] = await _build(pair.later, proved)
         results[pair.later] = runs
         print(f"{pair.later}: {' '.join(f'{mode} {run.seconds} s' for mode, run in runs.items())}", flush=True)
     return results
