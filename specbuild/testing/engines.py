@@ -11,6 +11,7 @@ import resource
 import secrets
 import subprocess
 from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +147,8 @@ def _prove(engine: PrivateEngine, folder: Path) -> None:
     """One round of what tests do, so that a machine on which it cannot work says so once."""
     from specbuild.sandbox.docker import DockerBackend  # aiodocker takes a while to import
 
-    probe = anyio.run(DockerBackend(folder / "proof", engine.endpoint).probe)
+    with ThreadPoolExecutor(1) as thread:  # whoever asks may have a loop that runs
+        probe = thread.submit(anyio.run, DockerBackend(folder / "proof", engine.endpoint).probe).result()
     if failed := [finding for finding in probe.findings if not finding.ok]:
         raise SandboxUnavailableError(f"{engine.name} runs no containers here: {failed[0].detail}", hint=failed[0].hint)
 

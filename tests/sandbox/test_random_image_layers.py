@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from specbuild.sandbox.contract import Backend, ImageLayer, ImageLayers
@@ -25,6 +25,9 @@ from specbuild.testing.trial import new_key, seen
 
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(lambda parts: "/".join([TOP, *parts]))
 STACKS = st.lists(st.lists(st.tuples(PATHS, st.sampled_from(KINDS)), max_size=8).map(sane), min_size=2, max_size=4)
+HIDDEN_TWICE = [[("x/a/a", "d")], [("x/a", "w"), ("x/a/b", "w")]]
+"""A folder that is hidden, and implied by what is hidden in it."""
+
 FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -33,6 +36,7 @@ FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 @pytest.mark.slow
 @FEW
 @given(stack=STACKS)
+@example(stack=HIDDEN_TWICE)
 def test_a_stack_of_layers_shows_what_the_specification_says(
     tiny: Path, tmp_path: Path, stack: list[list[Entry]]
 ) -> None:
@@ -53,6 +57,7 @@ def engine() -> Iterator[PrivateEngine]:
 @pytest.mark.timeout(900)
 @FEW
 @given(stack=STACKS)
+@example(stack=HIDDEN_TWICE)
 def test_a_stack_of_layers_shows_the_same_in_an_engine(
     engine: PrivateEngine, tiny: Path, tmp_path: Path, stack: list[list[Entry]]
 ) -> None:
@@ -63,6 +68,7 @@ def test_a_stack_of_layers_shows_the_same_in_an_engine(
 
 @settings(max_examples=200, deadline=None)
 @given(stack=STACKS)
+@example(stack=HIDDEN_TWICE)
 def test_layers_of_containers_say_what_those_of_the_image_said(stack: list[list[Entry]]) -> None:
     moving = Moving(whole=True)
     told = [told_by(moved(moving, layer(*items(entries)))) for entries in stack]

@@ -161,7 +161,8 @@ class _Content:
         that hides all there is nothing to hide one by one, and in what is no folder there are no marks.
         """
         others = {path for path, member in self.entries.items() if not member.isdir()}
-        folders = {folder for path in self.entries for folder in ancestors(path)} | (self.entries.keys() - others)
+        named = (*self.entries, *self.hidden, *(posixpath.join(path, OPAQUE) for path in self.opaque))
+        folders = {folder for path in named for folder in ancestors(path)} | (self.entries.keys() - others)
         opaque = self.opaque | (self.hidden & folders)
         marks = [(posixpath.join(path, OPAQUE), True) for path in opaque if path not in others]
         for path in self.hidden - folders - others:
