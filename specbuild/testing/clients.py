@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from specbuild.testing.daemons import require, short_folder
+from specbuild.testing.daemons import answers, require, running, short_folder
 from specbuild.testing.engines import podman_config
 
-_UP_WITHIN = 60.0
 _DOWN_WITHIN = 60.0
 _CALL_WITHIN = 240.0
 
@@ -61,23 +59,8 @@ def docker_client(*, builder: str = "0") -> Generator[Client]:
         address = f"unix://{folder}/sock"
         command = ["dockerd", "--data-root", f"{folder}/root", "--exec-root", f"{folder}/exec", "-H", address]
         command += ["--pidfile", f"{folder}/pid", "--bridge", "none", "--iptables=false", "--ip6tables=false"]
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            client = Client("docker", {"DOCKER_HOST": address, "DOCKER_BUILDKIT": builder})
-            _until_it_answers(client, server, folder / "log")
-            yield client
-        finally:
-            server.terminate()
-            server.wait(_DOWN_WITHIN)
-
-
-def _until_it_answers(client: Client, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _UP_WITHIN
-    while client("info", check=False).returncode:
-        assert server.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
+        with running(command, folder / "log", {}, lambda: answers(folder / "sock")):
+            yield Client("docker", {"DOCKER_HOST": address, "DOCKER_BUILDKIT": builder})
 
 
 @contextmanager
