@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import AwareDatetime, ValidationError
 
 from specbuild.model import Frozen
+from specbuild.storage import write_whole
 
 FILE = "generation.json"
 
@@ -38,7 +39,7 @@ def current(cache_dir: Path, *, max_age: float, refresh: bool = False) -> Genera
         return known
     salt = "" if known is None and not refresh else f"{now.date().isoformat()}.{secrets.token_hex(4)}"
     began = Generation(salt=salt, began=now)
-    _write(cache_dir / FILE, began)
+    write_whole(cache_dir / FILE, began.model_dump_json() + "\n")
     return began
 
 
@@ -49,9 +50,3 @@ def _read(file: Path) -> Generation | None:
         return None
     except ValidationError:
         return Generation(salt="", began=datetime.min.replace(tzinfo=UTC))  # nobody knows how old its checkpoints are
-
-
-def _write(file: Path, generation: Generation) -> None:
-    temporary = file.with_name(f"{FILE}.{secrets.token_hex(4)}")
-    temporary.write_text(generation.model_dump_json() + "\n", encoding="utf-8")
-    temporary.replace(file)

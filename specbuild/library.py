@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from specbuild.environment import Environment
 from specbuild.errors import UsageError
 from specbuild.journal import is_being_written
+from specbuild.storage import write_whole
 
 FILE = "environment.json"
 
@@ -69,9 +70,7 @@ class Library:
         """Write an Environment into its build's folder; the path of the file."""
         path = self._root / environment.id / FILE
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".new")
-        temporary.write_text(environment.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, environment.model_dump_json(indent=2) + "\n")
         return path
 
     def find(self, ref: str) -> Environment:

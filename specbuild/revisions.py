@@ -20,6 +20,7 @@ from specbuild.model import Frozen, digest_of
 from specbuild.recipe import Recipe, salted
 from specbuild.repo.facts import Facts
 from specbuild.repo.source import Repo, parse_address
+from specbuild.storage import write_whole
 from specbuild.strategies.contract import Earlier, Needed
 from specbuild.urls import without_credentials
 
@@ -95,9 +96,7 @@ def record(place: Place, environment: Environment, repo: Repo) -> None:
         date=repo.date,
         made=datetime.fromisoformat(environment.created),
     )
-    temporary = place.folder / f"{FILE}.new"
-    temporary.write_text(revision.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    temporary.replace(place.folder / FILE)
+    write_whole(place.folder / FILE, revision.model_dump_json(indent=2) + "\n")
 
 
 def earlier(library: Library, repo: Repo, facts: Facts) -> tuple[Earlier, ...]:
@@ -111,9 +110,9 @@ def earlier(library: Library, repo: Repo, facts: Facts) -> tuple[Earlier, ...]:
     taken: dict[str, int] = {}
     found: list[Earlier] = []
     for place, revision in known:
-        if taken.get(revision.base, 0) < MOST_PER_BASE and (recipe := _committed(library, place)) is not None:
+        if taken.get(revision.base, 0) < MOST_PER_BASE and (kept := _committed(library, place)) is not None:
             taken[revision.base] = taken.get(revision.base, 0) + 1
-            found.append(_earlier(*recipe, alike=revision.manifests == manifests))
+            found.append(_earlier(*kept, alike=revision.manifests == manifests))
     return tuple(found)
 
 

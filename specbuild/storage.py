@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 from collections.abc import Generator
 from pathlib import Path
 from typing import cast
@@ -40,6 +41,13 @@ def on_disk(cache_dir: Path) -> Generator[None]:
         if told is None:
             raise
         raise told from group
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of which readers see the old text or the new one, and never a part. Raises OSError."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
 
 
 def _leaves(error: Exception) -> Generator[OSError]:
