@@ -6,7 +6,7 @@ import json
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import platformdirs
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
@@ -84,6 +84,8 @@ class Settings(BaseSettings):
     """Address of a Debian archive to make bases from, instead of the host's own mirrors."""
     backend: str = "auto"
     """What makes the sandboxes: `overlay`, `docker` (any Docker-compatible engine), or `auto`, the first that works."""
+    client: Literal["auto", "docker", "podman"] = "auto"
+    """Whose engine images are exported to, and Dockerfiles built by: `auto` is the first that answers."""
     jobs: Annotated[int, Field(ge=1)] | None = None
     """Steps that run at once; default: one more than the usable cores."""
     sequential: bool = False

@@ -52,7 +52,7 @@ async def replay_by_engine(won: OpenEnvironment, options: EngineOptions, clock: 
     makes the Verdict not ok. Raises SandboxUnavailableError without an engine, SandboxError if it cannot build or run
     the image for reasons of its own, UsageError if files that it takes are gone.
     """
-    engine = await find_engine()
+    engine = await find_engine(won.settings.client)
     clock.phase("replay", f"with {engine.name}")
     began = clock.now()
     async with _base_image(won, options, engine) as base, _built(won, options, engine, base) as built:

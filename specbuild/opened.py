@@ -134,7 +134,7 @@ class OpenEnvironment(Environment):
         pruned; SandboxError for trouble of our own.
         """
         self.committed()
-        return await deliver(self, parse_target(to), self.files, force=force)
+        return await deliver(self, parse_target(to), self.files, force=force, client=self.settings.client)
 
     @asynccontextmanager
     async def files(self) -> AsyncGenerator[tuple[LayerSource, str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from specbuild.cli.output import Output, output_options
-from specbuild.cli.settings import backend_option
+from specbuild.cli.settings import backend_option, client_option
 from specbuild.cli.types import to_seconds
 from specbuild.errors import BuildFailed
 
@@ -102,6 +102,7 @@ def shell(output: Output, env: str, backend: str | None) -> int:
 @click.option(
     "--build-arg", "arguments", multiple=True, metavar="NAME=VALUE", help="With --docker: as of `docker build`."
 )
+@client_option
 @backend_option
 @output_options(progress=True)
 @click.pass_obj
@@ -112,14 +113,15 @@ def replay(
     base_image: str,
     network: str,
     arguments: tuple[str, ...],
+    client: str | None,
     backend: str | None,
 ) -> int:
     """Build an environment again from its base, without checkpoints of earlier steps, and compare.
 
     Ends with 0 if the verdict and the packages are the same as before, with 1 if they are not.
     """
-    if not docker and (base_image or network or arguments):
-        raise click.UsageError("--base-image, --network and --build-arg are for --docker")
+    if not docker and (base_image or network or arguments or client):
+        raise click.UsageError("--base-image, --network, --build-arg and --client are for --docker")
     wrong = next((each for each in arguments if each.find("=") < 1), None)
     if wrong is not None:
         raise click.UsageError(f"--build-arg {wrong}: write it as NAME=VALUE")
@@ -129,7 +131,7 @@ def replay(
     from specbuild.config import load_settings
     from specbuild.engine_replay import EngineOptions
 
-    settings = load_settings(backend=backend)
+    settings = load_settings(client=client, backend=backend)
     with progress_for(output) as progress:
 
         async def job() -> Environment:

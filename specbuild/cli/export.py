@@ -8,7 +8,7 @@ import click
 
 from specbuild.cli.environments import ENV_HELP
 from specbuild.cli.output import Output, output_options
-from specbuild.cli.settings import backend_option
+from specbuild.cli.settings import backend_option, client_option
 
 if TYPE_CHECKING:
     from specbuild.export.targets import Exported
@@ -35,10 +35,13 @@ FORMAT is one of
     "--to", "targets", metavar="FORMAT[:PLACE]", multiple=True, required=True, help="What and where. Repeat for more."
 )
 @click.option("--force", is_flag=True, help="Replace what is there already.")
+@client_option
 @backend_option
 @output_options()
 @click.pass_obj
-def export(output: Output, env: str, targets: tuple[str, ...], force: bool, backend: str | None) -> int:
+def export(
+    output: Output, env: str, targets: tuple[str, ...], force: bool, client: str | None, backend: str | None
+) -> int:
     """Export an environment: its files as an image with a layer for each step, or what makes it anew."""
     from specbuild import journey
     from specbuild.cli.interrupts import run_to_end
@@ -47,7 +50,7 @@ def export(output: Output, env: str, targets: tuple[str, ...], force: bool, back
 
     for target in targets:
         parse_target(target)  # before anything is written
-    settings = load_settings(backend=backend)
+    settings = load_settings(client=client, backend=backend)
 
     async def job() -> list[Exported]:
         opened = await journey.open_environment(env, settings=settings)

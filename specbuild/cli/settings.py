@@ -22,7 +22,7 @@ _ROUTES = (
         "bases",
         multiple=True,
         metavar="BASE",
-        help="Root filesystem to start from: auto, host, debian:RELEASE. Repeat for several.",
+        help="Root filesystem to start from: auto, host, debian:RELEASE, an image, engine:IMAGE. Repeat for several.",
     ),
     click.option(
         "--strategy",
@@ -105,6 +105,12 @@ def backend_option(command: F) -> F:
     """Where an environment is, for those who do not want it where it was built."""
     words = "Use this backend, and not the one that built the environment: overlay, docker."
     return click.option("--backend", metavar="NAME", help=words)(command)
+
+
+def client_option(command: F) -> F:
+    """Which of several engines, for those who have more than one."""
+    words = "Use this client's container engine: docker, podman, or auto, the first that answers.  [default: auto]"
+    return click.option("--client", type=click.Choice(["auto", "docker", "podman"]), help=words)(command)
 
 
 def settings_from(options: dict[str, Any]) -> Settings:

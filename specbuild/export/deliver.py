@@ -29,8 +29,10 @@ Files = Callable[[], AbstractAsyncContextManager[tuple[LayerSource, str]]]
 """Opens the store that has the Environment's files: the store, and the key of its Checkpoint."""
 
 
-async def deliver(environment: Environment, target: Target, files: Files, *, force: bool = False) -> Exported:
-    """Export the Environment. What exists already stays as it is unless `force`.
+async def deliver(
+    environment: Environment, target: Target, files: Files, *, force: bool = False, client: str = "auto"
+) -> Exported:
+    """Export the Environment. What exists already stays as it is unless `force`; `client` leads to an engine.
 
     Raises UsageError for what cannot be exported or written, StoreError for trouble with the store.
     """
@@ -50,7 +52,7 @@ async def deliver(environment: Environment, target: Target, files: Files, *, for
         case Format.DEVCONTAINER:
             return _folder(environment, target, devcontainer(environment), force=force)
         case Format.ENGINE:
-            return await _into_engine(environment, target, files)
+            return await _into_engine(environment, target, files, client)
         case Format.REGISTRY:
             return await _into_registry(environment, target, files)
         case _:
@@ -76,13 +78,13 @@ def _folder(environment: Environment, target: Target, texts: dict[str, str], *, 
     return Exported(format=target.format, place=str(path), size_bytes=sum(map(len, texts.values())))
 
 
-async def _into_engine(environment: Environment, target: Target, files: Files) -> Exported:
+async def _into_engine(environment: Environment, target: Target, files: Files, client: str) -> Exported:
     with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
         archive = Path(work) / "image.tar"
         none = Compression.NONE
         async with made_image(environment, files, Path(work), compression=none, name=target.place) as image:
             await anyio.to_thread.run_sync(write_docker_archive, image, archive)
-        await (await find_engine()).load(archive)
+        await (await find_engine(client)).load(archive)
     return described(image, target.format, image.name)
 
 

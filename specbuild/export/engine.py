@@ -1,4 +1,4 @@
-"""The container engine of the user, through the client that they use themselves: `docker`, else `podman`.
+"""The container engine of the user, through the client that they use themselves: `docker` or `podman`.
 
 The client knows where its engine is (`DOCKER_HOST`, contexts, certificates), so nothing of that is done twice.
 """
@@ -19,6 +19,7 @@ from specbuild.errors import SandboxError, SandboxUnavailableError
 from specbuild.tail import last_lines
 
 CLIENTS = ("docker", "podman")
+"""In the order in which `auto` asks them."""
 
 _ANSWER_WITHIN = 60.0
 _LOAD_WITHIN = 1800.0
@@ -79,10 +80,14 @@ async def _run(argv: Sequence[str], stdin: bytes, *, merged: bool) -> subprocess
         return subprocess.CompletedProcess(argv, done.returncode, out.read(), err.read())
 
 
-async def find_engine() -> Engine:
-    """The first client whose engine answers. Raises SandboxUnavailableError if there is none."""
+async def find_engine(client: str = "auto") -> Engine:
+    """The engine of that client, or with `auto` the first that answers.
+
+    Raises SandboxUnavailableError if there is none.
+    """
     said: list[str] = []
-    for name in CLIENTS:
+    names = CLIENTS if client == "auto" else (client,)
+    for name in names:
         program = shutil.which(name)
         if program is None:
             continue
@@ -94,6 +99,6 @@ async def find_engine() -> Engine:
         else:
             return engine
     raise SandboxUnavailableError(
-        "no container engine answers: " + ("; ".join(said) or f"there is neither {' nor '.join(CLIENTS)} here"),
-        hint="start Docker or Podman, or export to docker-archive:FILE and load that elsewhere",
+        "no container engine answers: " + ("; ".join(said) or f"no program here is called {' or '.join(names)}"),
+        hint=f"start {' or '.join(names)}, or export to docker-archive:FILE and load that elsewhere",
     )
