@@ -1,4 +1,4 @@
-"""What a disk refuses, told apart from bugs: SpecBuild's own folders are full, read-only, or no folders at all."""
+"""Files that several processes share, and what a disk refuses, told apart from bugs of ours."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import cast
+
+import anyio
+from filelock import FileLock, Timeout
 
 from specbuild.errors import StoreError
 
@@ -48,6 +51,21 @@ def write_whole(path: Path, text: str) -> None:
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+@contextlib.asynccontextmanager
+async def held(path: Path) -> AsyncGenerator[None]:
+    """Hold a lock file; waits, without blocking the loop, for whoever holds it now, in whatever process."""
+    lock = FileLock(path, thread_local=False)
+    while True:
+        with contextlib.suppress(Timeout):
+            lock.acquire(blocking=False)
+            break
+        await anyio.sleep(0.05)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _leaves(error: Exception) -> Generator[OSError]:

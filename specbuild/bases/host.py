@@ -128,7 +128,7 @@ def _interpreters(machine: Machine, masked: Sequence[str]) -> list[str]:
     for folder in base_environment()["PATH"].split(":"):
         program = machine.at(folder) / "python3"
         real = program.resolve()
-        if not program.is_file() or any(real.is_relative_to(machine.at(mask)) for mask in masked):
+        if not os.access(program, os.X_OK) or any(real.is_relative_to(machine.at(mask)) for mask in masked):
             continue
         try:
             printed = subprocess.run([program, "-IS", "-V"], capture_output=True, text=True, timeout=10, check=True)

@@ -20,7 +20,6 @@ from specbuild.bases.releases import RELEASES
 from specbuild.errors import BaseUnavailableError, DownloadError, TransientError, UsageError
 from specbuild.http import Network
 from specbuild.model import Frozen, digest_of
-from specbuild.oci.blobs import held
 from specbuild.oci.content import ImageConfig, host_platform
 from specbuild.oci.places import Places
 from specbuild.oci.pull import Image, Puller, open_puller
@@ -28,6 +27,7 @@ from specbuild.oci.reference import Reference, parse_reference
 from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.retry import Retry
 from specbuild.sandbox.contract import Backend, Checkpoint, ImageLayer, ImageLayers
+from specbuild.storage import held
 
 MAX_AGE = 86_400.0
 """Seconds for which a tag is taken to name what it did when it was last asked for."""

@@ -103,7 +103,8 @@ def masks(machine: Machine, private: Iterable[Path] = ()) -> tuple[str, ...]:
         *(point for point in machine.mount_points() if _top(point) not in _SYSTEM_TOP or point.count("/") > 1),
         *(outermost(path) for path in (Path.cwd(), *private)),
     }
-    present = sorted(path for path in wanted if path != "/" and _is_real(machine, path))
+    seen = {_in_sight(machine, path) for path in wanted}
+    present = sorted(path for path in seen if path != "/" and _is_real(machine, path))
     kept: list[str] = []
     for path in present:
         if not any(path.startswith(f"{above}/") for above in kept):
@@ -123,10 +124,23 @@ def _top(path: str) -> str:
     return path.split("/", 2)[1]
 
 
+def _in_sight(machine: Machine, path: str) -> str:
+    """The path, or the folder above it that keeps all that is in it from this user."""
+    while True:
+        try:
+            os.lstat(machine.at(path))
+        except PermissionError:
+            path = path.rpartition("/")[0] or "/"
+        except OSError:  # it is not there
+            return path
+        else:
+            return path
+
+
 def _is_real(machine: Machine, path: str) -> bool:
     """Whether it is there and reached through no symbolic link, which could lead a mask elsewhere."""
     real = machine.at(path)
-    return real.exists() and real.resolve() == machine.root.resolve() / path.lstrip("/")
+    return os.access(real, os.F_OK) and real.resolve() == machine.root.resolve() / path.lstrip("/")
 
 
 def _homes(machine: Machine) -> Iterator[str]:

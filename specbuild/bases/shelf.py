@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import anyio
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from specbuild.bases.rootfs_tar import digest_of_file
 from specbuild.model import Frozen
+from specbuild.storage import held
 
 SCHEMA_VERSION = 1
 
@@ -122,20 +120,9 @@ class Shelf:
             self.archive(record.digest).unlink(missing_ok=True)
             (self.folder / f"{record.digest}.json").unlink(missing_ok=True)
 
-    @asynccontextmanager
-    async def lock(self, slot: str) -> AsyncGenerator[None]:
-        """Hold the lock of a slot; waits, without blocking the loop, for whoever makes that base now."""
-        lock = FileLock(self.folder / f"{slot}.lock", thread_local=False)
-        while True:
-            try:
-                lock.acquire(blocking=False)
-                break
-            except Timeout:
-                await anyio.sleep(0.1)
-        try:
-            yield
-        finally:
-            lock.release()
+    def lock(self, slot: str) -> AbstractAsyncContextManager[None]:
+        """Hold the lock of a slot; waits for whoever makes that base now."""
+        return held(self.folder / f"{slot}.lock")
 
 
 def utc_now() -> str:

@@ -7,14 +7,12 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
-import anyio
 import anyio.from_thread
 import anyio.to_thread
-from filelock import FileLock, Timeout
 
 from specbuild.bases.apt_sources import debian_mirrors, host_sources
 from specbuild.bases.releases import ALIASES
@@ -24,7 +22,7 @@ from specbuild.knowledge.archive import Archive
 from specbuild.knowledge.index_file import write_index
 from specbuild.knowledge.query import FOLDER, index_path
 from specbuild.knowledge.release_file import ReleaseFile
-from specbuild.storage import on_disk
+from specbuild.storage import held, on_disk
 
 MAX_AGE = 30 * 86_400.0
 """Seconds: as for bases. A stable release changes every two months."""
@@ -77,7 +75,7 @@ class Refresher:
         target = index_path(self._folder, release, self._architecture)
         with on_disk(self._folder):
             if not self._fresh(target):
-                async with self._lock(target):
+                async with held(target.with_suffix(".lock")):
                     if not self._fresh(target):  # another process may have made it meanwhile
                         await self._renew(release, target)
         return target
@@ -150,20 +148,6 @@ class Refresher:
         for left in self._folder.glob(f"{prefix}*"):
             if left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)
-
-    @asynccontextmanager
-    async def _lock(self, target: Path) -> AsyncGenerator[None]:
-        lock = FileLock(target.with_suffix(".lock"), thread_local=False)
-        while True:
-            try:
-                lock.acquire(blocking=False)
-                break
-            except Timeout:
-                await anyio.sleep(0.1)
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 def _version(release: ReleaseFile, paths: tuple[str, ...]) -> str:

@@ -15,19 +15,19 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import anyio
 import anyio.to_thread
-from filelock import FileLock, Timeout
 
 from specbuild.errors import ImageNotFoundError, IntegrityError, RequestRefusedError, TransientError
 from specbuild.http import Answer
 from specbuild.oci.content import Descriptor, mismatch
 from specbuild.oci.registry import Registry
+from specbuild.storage import held
 
 SLOWEST = 16 << 10
 """Bytes a second below which a download is given up: with 8 s for each MB nothing is gained by waiting."""
@@ -95,21 +95,6 @@ class BlobStore:
                 if last:
                     raise mismatch("a blob", found, descriptor.digest)
         raise AssertionError("the loop returns or raises")
-
-
-@asynccontextmanager
-async def held(path: Path) -> AsyncGenerator[None]:
-    """Hold a lock file; waits, without blocking the loop, for whoever holds it now."""
-    lock = FileLock(path, thread_local=False)
-    while True:
-        with contextlib.suppress(Timeout):
-            lock.acquire(blocking=False)
-            break
-        await anyio.sleep(0.05)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _digest(path: Path, algorithm: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -10,6 +12,8 @@ from specbuild.bases.host import HostBases
 from specbuild.bases.masks import Machine, masks, outermost
 from specbuild.errors import BaseUnavailableError
 from specbuild.sandbox.overlay import OverlayBackend
+
+NOBODY = 65534
 
 
 @pytest.fixture
@@ -68,6 +72,26 @@ def test_mount_points_outside_of_the_system_are_masked(machine: Machine) -> None
         "24 22 8:2 / /usr/share\\040vol rw - ext4 /dev/sdb rw\n"
     )
     assert "/usr/share vol" in masks(machine)
+
+
+@pytest.mark.root
+def test_what_lies_behind_a_closed_door_is_masked_with_the_door() -> None:
+    with TemporaryDirectory() as root:
+        Path(root).chmod(0o755)
+        machine = Machine(Path(root))
+        points = ("/opt/closed/inner/volume", "/var/lib/engine/overlay/merged")
+        for folder in (*points, "/proc/self"):
+            machine.at(folder).mkdir(parents=True)
+        machine.at("/opt/closed/inner").chmod(0o700)
+        machine.at("/var/lib/engine").chmod(0o700)
+        lines = [f"30 1 8:1 / {point} rw - ext4 /dev/sda rw\n" for point in points]
+        machine.at("/proc/self/mountinfo").write_text("".join(lines))
+        os.seteuid(NOBODY)
+        try:
+            found = masks(machine)
+        finally:
+            os.seteuid(0)
+    assert {"/opt/closed/inner", "/var/lib/engine"} <= set(found)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from specbuild.bases.masks import Machine
 from specbuild.errors import BaseUnavailableError
 from specbuild.sandbox.contract import Command, HostRoot
 from specbuild.sandbox.overlay import OverlayBackend
@@ -15,6 +16,11 @@ from specbuild.testing.trial import out, shell
 
 def kinds(found: list[Mask]) -> dict[str, Kind]:
     return {mask.path: mask.kind for mask in found}
+
+
+def elsewhere(folder: Path) -> list[str]:
+    """Filesystems that this machine has besides that of the system, such as those of a container engine."""
+    return [point for point in Machine(Path("/")).mount_points() if not folder.is_relative_to(point)]
 
 
 def test_what_is_there_is_hidden_by_its_like_and_what_is_not_by_a_whiteout(tmp_path: Path) -> None:
@@ -58,7 +64,7 @@ async def test_the_host_shows_its_programs_and_neither_its_secrets_nor_later_fil
     (hidden / "file").touch()
     later = tmp_path / "later"
     async with OverlayBackend(tmp_path / "store") as backend:
-        base = await backend.import_base("host", HostRoot((str(secret), str(hidden), str(later))))
+        base = await backend.import_base("host", HostRoot((*elsewhere(tmp_path), *map(str, (secret, hidden, later)))))
         later.write_text("later")
         async with backend.fork(base) as box:
             assert (
@@ -79,7 +85,7 @@ async def test_the_host_shows_its_programs_and_neither_its_secrets_nor_later_fil
 @pytest.mark.sandbox
 async def test_root_on_the_host_base_has_no_more_rights_than_a_container(tmp_path: Path) -> None:
     async with OverlayBackend(tmp_path / "store") as backend:
-        base = await backend.import_base("host", HostRoot(("/root", "/home")))
+        base = await backend.import_base("host", HostRoot((*elsewhere(tmp_path), "/root", "/home")))
         async with backend.fork(base) as box:
             assert "a80425fb" in await out(box, "grep CapEff /proc/self/status")
             for forbidden in ("mount -t tmpfs t /mnt", "echo 1 > /proc/sys/kernel/core_uses_pid", "unshare -Ur true"):

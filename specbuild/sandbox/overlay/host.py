@@ -47,7 +47,8 @@ def check_mounts(masked: Iterable[str], mountinfo: str | None = None) -> None:
     text = Path("/proc/self/mountinfo").read_text("utf-8", "replace") if mountinfo is None else mountinfo
     for point in (line.split(" ", 5)[4] for line in text.splitlines()):
         needed = point.split("/")[1] in _NEEDED
-        if needed and not _below(point, masked) and not Path(point).is_file():
+        file = os.path.isfile(point)  # noqa: PTH113 - unlike that of Path it raises nothing for folders of others
+        if needed and not _below(point, masked) and not file:
             raise BaseUnavailableError(
                 f"the running system cannot be a base: {point} is on a filesystem of its own, which would look empty",
                 hint="use a portable base, such as debian:bookworm",
