@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import select
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import StringIO, TextIOWrapper
-from typing import Literal, TextIO, cast
+from typing import TYPE_CHECKING, Literal, TextIO, cast
 
 import click
 
 from specbuild.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 ColorMode = Literal["auto", "always", "never"]
 
@@ -52,6 +57,8 @@ def clean(text: str) -> str:
 def make_streams_safe() -> None:
     """Let characters that the terminal cannot show appear as escapes, and closed streams swallow what they get.
 
+    What is written arrives whole. Python loses the rest of a text that a pipe took a part of where it was told not to
+    buffer (PYTHONUNBUFFERED), and where somebody else has made the pipe a non-blocking one.
     Descriptors 0 to 2 are all open afterwards: a file, or a pipe of the event loop, that got the number of a closed one
     would receive what is meant for the user.
     """
@@ -62,9 +69,29 @@ def make_streams_safe() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdout = cast("TextIO | None", sys.stdout) or StringIO()
     sys.stderr = cast("TextIO | None", sys.stderr) or StringIO()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    sys.stdout = _safe(sys.stdout, sys.__stdout__)
+    sys.stderr = _safe(sys.stderr, sys.__stderr__)
+
+
+class _Patient(io.FileIO):
+    """Waits until more can be written, whether the file blocks or not."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        count: int | None
+        while (count := super().write(data)) is None:
+            select.select([], [self], [])
+        return count
+
+
+def _safe(stream: TextIO, original: TextIO | None) -> TextIO:
+    if not isinstance(stream, TextIOWrapper):
+        return stream
+    if stream is not original:
+        stream.reconfigure(errors="backslashreplace")
+        return cast("TextIO", stream)  # somebody else's, who may want it back
+    stream.flush()
+    whole = io.BufferedWriter(_Patient(stream.fileno(), "wb", closefd=False))
+    return TextIOWrapper(whole, encoding=stream.encoding, errors="backslashreplace", line_buffering=True)
 
 
 def wants_color(stream: TextIO, mode: ColorMode, environ: Mapping[str, str]) -> bool:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import json
 import os
+import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +81,31 @@ def test_a_reader_that_goes_away_ends_nothing() -> None:
     script = f"{sys.executable} -m specbuild schema | head -c 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{", "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_result_that_is_larger_than_a_pipe_arrives_whole(*, blocking: bool, unbuffered: str) -> None:
+    read, write = os.pipe()
+    os.set_blocking(write, blocking)
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen([sys.executable, "-m", "specbuild", "schema"], stdout=write, env=env) as process:
+        os.close(write)
+        while _bytes_in(read) < fcntl.fcntl(read, fcntl.F_GETPIPE_SZ):
+            assert process.poll() is None, "there is more than a pipe takes"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGSTOP)  # ends a write that waits
+        process.send_signal(signal.SIGCONT)
+        with os.fdopen(read, "rb") as pipe:
+            result = pipe.read()
+    assert process.returncode == 0
+    assert len(result) > 65536
+    assert "properties" in json.loads(result)
+
+
+def _bytes_in(pipe: int) -> int:
+    (count,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+    return int(count)
 
 
 def test_closed_streams_are_survived() -> None:
