@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from specbuild.commit import Replay
 from specbuild.environment import Environment
 from specbuild.events import Replayed
 from specbuild.export.container import running
-from specbuild.export.dockerfile import dockerfile
+from specbuild.export.dockerfile import dockerfile, dockerfile_base
 from specbuild.export.engine import Engine, find_engine
 from specbuild.export.engine_build import BuildOptions, StepFailed, build_image, prune_images, remove_image
 from specbuild.export.image import make_base_image
@@ -76,16 +77,16 @@ async def write_base_archive(won: OpenEnvironment, archive: Path, name: str) -> 
 
 @asynccontextmanager
 async def _base_image(won: OpenEnvironment, options: EngineOptions, engine: Engine) -> AsyncGenerator[str]:
-    """The name of the image to start from; empty for the one that the Dockerfile names."""
+    """A name of the image to start from that nobody else uses."""
     base = won.committed().base
-    if options.base or not base.name.startswith("debian:"):
-        yield options.base
-        return
-    name = f"specbuild/base:{base.release}-{base.digest.removeprefix('sha256:')[:12]}"
+    name = f"localhost/specbuild/base:{secrets.token_hex(6)}"
     try:
-        with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
-            await write_base_archive(won, Path(work) / "base.tar", name)
-            await engine.load(Path(work) / "base.tar")
+        if options.base or not base.name.startswith("debian:"):
+            await engine.alias(options.base or dockerfile_base(base), name)
+        else:
+            with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
+                await write_base_archive(won, Path(work) / "base.tar", name)
+                await engine.load(Path(work) / "base.tar")
         yield name
     finally:
         await remove_image(engine, name)
@@ -96,10 +97,10 @@ async def _built(
     won: OpenEnvironment, options: EngineOptions, engine: Engine, base: str
 ) -> AsyncGenerator[str | StepFailed]:
     """The name of the image that the Dockerfile gives, or the step that failed."""
-    name = f"specbuild/replay:{won.id}"
-    arguments = {**options.arguments, **({"BASE": base} if base else {})}
+    name = f"localhost/specbuild/replay:{secrets.token_hex(6)}"
+    arguments = {**options.arguments, "BASE": base}
     source = "" if fetchable(won) else str(load_repo(won, Library(won.settings.cache_dir).place(won.id)).path)
-    build = BuildOptions(network=options.network, arguments=arguments, context=source)
+    build = BuildOptions(network=options.network, arguments=arguments, context=source, base=base)
     try:
         yield await build_image(engine, name, dockerfile(won), build) or name
     finally:
@@ -119,7 +120,7 @@ async def _judge(
     recipe = won.committed()
     tracked = load_repo(won, Library(won.settings.cache_dir).place(won.id)).tracked
     network = options.network if recipe.check.step.network else "none"
-    async with running(engine, image, network=network) as container:
+    async with running(engine, image, within=recipe.check.step.timeout, network=network) as container:
 
         def command(step: Step) -> Command:
             return _command(step, recipe.base)

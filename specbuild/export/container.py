@@ -17,9 +17,12 @@ from specbuild.sandbox.contract import Command, Completed, End, LineSink
 LABEL = "specbuild.replay"
 """On every container that is made here."""
 
-_IDLE = ("/bin/sh", "-c", "while :; do sleep 3600; done")
+_IDLE = 'sleep "$0"'
+_MORE_SECONDS = 3600
+"""That a container stays besides its check, if whoever made it is killed and cannot remove it."""
 _TAIL = 64 << 10
 _END_WITHIN = 60.0
+_TRIES, _PAUSE = 100, 0.1
 _TIMED_OUT = 137
 
 
@@ -68,15 +71,28 @@ class Container:
 
 
 @asynccontextmanager
-async def running(engine: Engine, image: str, *, network: str = "") -> AsyncGenerator[Container]:
-    """A container of the image, in the named network, which is removed at the end, whatever runs in it."""
+async def running(engine: Engine, image: str, *, within: float, network: str = "") -> AsyncGenerator[Container]:
+    """A container of the image, in the named network, which is removed at the end, whatever runs in it.
+
+    What is to run in it takes up to `within` seconds.
+    """
     options = [f"--network={network}"] if network else []
-    made = await engine.call("create", "--label", LABEL, *options, image, *_IDLE)
+    idle = ("/bin/sh", "-c", _IDLE, str(int(within) + _MORE_SECONDS))
+    made = await engine.call("create", "--rm", "--label", LABEL, *options, image, *idle)
     name = made.stdout.decode().split()[-1]
     try:
         await engine.call("start", name)
         yield Container(engine, name)
     finally:
         with anyio.move_on_after(_END_WITHIN, shield=True):
-            await engine.call("kill", name, ok=range(256))  # Podman's `rm` would ask it to end, and wait for 10 s
-            await engine.call("rm", "--force", name)
+            await _remove(engine, name)
+
+
+async def _remove(engine: Engine, name: str) -> None:
+    """It goes by itself, too, once it is over, which takes a moment."""
+    await engine.call("kill", name, ok=range(256))  # Podman's `rm` would ask it to end, and wait for 10 s
+    for _ in range(_TRIES):
+        await engine.call("rm", "--force", name, ok=range(256))
+        if (await engine.call("container", "inspect", name, ok=range(256))).returncode:
+            return
+        await anyio.sleep(_PAUSE)

@@ -80,6 +80,11 @@ def dockerfile(environment: Environment) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def dockerfile_base(base: BaseRef) -> str:
+    """The image that a Dockerfile starts from, unless it is told another."""
+    return _image(base)[0]
+
+
 def _image(base: BaseRef) -> tuple[str, str]:
     """The image to start from, and what is to be said of it."""
     other = "Another image: --build-arg BASE=IMAGE"

@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+from anyio.abc import Process
 
 from specbuild.errors import SandboxError, SandboxUnavailableError
+from specbuild.export.reaper import reaped
 from specbuild.tail import last_lines
 
 CLIENTS = ("docker", "podman")
 """In the order in which `auto` asks them."""
 
 _ANSWER_WITHIN = 60.0
+_END_WITHIN = 20.0
 _LOAD_WITHIN = 1800.0
 """Seconds: on a slow disk an engine unpacks some 10 MB a second."""
 
@@ -31,6 +34,8 @@ class Engine:
     """A client whose engine answers."""
 
     argv: tuple[str, ...]
+    podman: bool = False
+    """Whether it is Podman, which may go by Docker's name."""
 
     async def call(
         self,
@@ -54,6 +59,38 @@ class Engine:
             raise SandboxError(f"{self.name} {words[0]} failed with exit code {done.returncode}:\n{end}")
         return done
 
+    async def build(self, *words: str, output: Path, timeout: float) -> int:
+        """Build an image: the exit code, with all that was printed in the file `output`, as it came.
+
+        When this is cancelled, the steps of the build are over, too. Raises SandboxError if it does not end in time.
+        """
+        own = ("--layers=false",) if self.podman else ()  # no image for each step, each of them with a container
+        command = reaped([*self.argv, "build", *own, *words])
+        with anyio.move_on_after(timeout):
+            # Files: see `_run`. A session of its own: keys that the user presses are for us.
+            with output.open("wb") as out:
+                process = await anyio.open_process(
+                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                )
+            try:
+                return await process.wait()
+            finally:
+                await _end(process)
+        raise SandboxError(f"{self.name} build did not end within {timeout:.0f} s")
+
+    async def alias(self, image: str, name: str) -> None:
+        """Give an image one more name; it is pulled where it is not there. Raises SandboxError."""
+        found = await self.call("image", "inspect", image, ok=range(256))
+        if found.returncode:
+            try:
+                await self.call("pull", "--quiet", image, timeout=_LOAD_WITHIN)
+            except SandboxError as error:
+                raise SandboxError(
+                    f"{self.name} cannot have the image {image}: {error.message}",
+                    hint="see whether its registry can be reached, or name another image with --base-image",
+                ) from error
+        await self.call("tag", image, name)
+
     @property
     def name(self) -> str:
         """`docker` or `podman`."""
@@ -62,6 +99,16 @@ class Engine:
     async def load(self, archive: Path) -> None:
         """Load an image archive."""
         await self.call("load", "--input", str(archive), timeout=_LOAD_WITHIN)
+
+
+async def _end(process: Process) -> None:
+    """Have a reaper end all that it has started, unless it is over."""
+    if process.returncode is None:
+        with anyio.move_on_after(_END_WITHIN, shield=True):
+            process.terminate()
+            await process.wait()
+    if process.returncode is None:
+        process.kill()
 
 
 async def _run(argv: Sequence[str], stdin: bytes, *, merged: bool) -> subprocess.CompletedProcess[bytes]:
@@ -94,10 +141,11 @@ async def find_engine(client: str = "auto") -> Engine:
         engine = Engine((program,))
         try:
             await engine.call("info")
+            version = await engine.call("--version")
         except SandboxError as error:
             said.append(error.message)
         else:
-            return engine
+            return Engine((program,), podman=version.stdout.startswith(b"podman"))
     raise SandboxUnavailableError(
         "no container engine answers: " + ("; ".join(said) or f"no program here is called {' or '.join(names)}"),
         hint=f"start {' or '.join(names)}, or export to docker-archive:FILE and load that elsewhere",

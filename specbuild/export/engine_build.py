@@ -17,6 +17,7 @@ from specbuild.tail import last_lines
 _BUILD_WITHIN = 7200.0
 """Seconds: steps have no limits of their own there."""
 _REMOVE_WITHIN = 120.0
+_TRIES, _PAUSE = 20, 0.5
 _SHOWN = 20
 
 _STEP_FAILED = re.compile(
@@ -45,6 +46,8 @@ class BuildOptions:
     arguments: Mapping[str, str] = field(default_factory=dict[str, str])
     context: str = ""
     """The folder that the Dockerfile copies from; empty if from none."""
+    base: str = ""
+    """The image that every stage starts from, if nobody else knows it by that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +62,30 @@ class StepFailed:
 async def build_image(engine: Engine, name: str, dockerfile: str, options: BuildOptions) -> StepFailed | None:
     """Build the image `name`, without layers of earlier builds: None, or the step that failed.
 
-    What the builder leaves of a build that failed is removed. Raises SandboxError for trouble of the engine, such as
-    a base that it cannot have.
+    What the builder leaves of a build that failed, or was cancelled, is removed. Raises SandboxError for trouble of
+    the engine.
     """
-    words = ["build", "--tag", name, "--no-cache", "--force-rm"]
+    words = ["--tag", name, "--no-cache", "--force-rm"]
     words += ["--network", options.network] if options.network else []
     words += [word for key, value in options.arguments.items() for word in ("--build-arg", f"{key}={value}")]
-    # In a file: Podman opens its standard input by name, which event loops may have made a socket, which has none.
     with tempfile.TemporaryDirectory(prefix="specbuild-") as folder:
-        file = Path(folder) / "Dockerfile"
+        file, log, context = Path(folder) / "Dockerfile", Path(folder) / "log", Path(folder) / "empty"
         file.write_text(dockerfile, encoding="utf-8")
-        words += ["--file", str(file), options.context or folder]
-        done = await engine.call(*words, timeout=_BUILD_WITHIN, ok=range(256), merged=True)
-    if done.returncode == 0:
+        context.mkdir()
+        words += ["--file", str(file), options.context or str(context)]
+        status: int | None = None
+        try:
+            status = await engine.build(*words, output=log, timeout=_BUILD_WITHIN)
+        finally:
+            if status != 0:
+                await _remove_unfinished(engine, _read(log), options.base)
+        output = _read(log)
+    if status == 0:
         return None
-    output = _COLOUR.sub("", done.stdout.decode(errors="replace"))
-    await _remove_unfinished(engine, output)
     if failed := step_failed(output):
         return failed
     end = "\n".join(last_lines(output, _SHOWN))
-    raise SandboxError(f"{engine.name} build failed with exit code {done.returncode}:\n{end}")
+    raise SandboxError(f"{engine.name} build failed with exit code {status}:\n{end}")
 
 
 def step_failed(output: str) -> StepFailed | None:
@@ -90,9 +97,16 @@ def step_failed(output: str) -> StepFailed | None:
 
 
 async def remove_image(engine: Engine, image: str) -> None:
-    """Remove an image, whatever else happens; one that is not there is no matter."""
+    """Remove an image, whatever else happens; one that is not there is no matter.
+
+    A build that was cancelled may hold it for a moment.
+    """
     with anyio.move_on_after(_REMOVE_WITHIN, shield=True):
-        await engine.call("rmi", image, timeout=_REMOVE_WITHIN, ok=range(256))
+        for _ in range(_TRIES):
+            done = await engine.call("rmi", image, timeout=_REMOVE_WITHIN, ok=range(256))
+            if done.returncode == 0 or b"no such image" in done.stderr.lower() or b"not known" in done.stderr:
+                return
+            await anyio.sleep(_PAUSE)
 
 
 async def prune_images(engine: Engine, label: str) -> None:
@@ -111,8 +125,30 @@ def _own_output(output: str) -> str:
     return _REMARK.sub("", output[: accounts[-1].start()] if accounts else output)
 
 
-async def _remove_unfinished(engine: Engine, output: str) -> None:
-    """The newest image of the build; those below it that have no name go with it. A base stays: it has one."""
+def _read(log: Path) -> str:
+    """What a builder has printed, without colours."""
+    return _COLOUR.sub("", log.read_text(encoding="utf-8", errors="replace")) if log.exists() else ""
+
+
+async def _remove_unfinished(engine: Engine, output: str, base: str) -> None:
+    with anyio.move_on_after(_REMOVE_WITHIN, shield=True):
+        if engine.podman:
+            await _remove_working_containers(engine, base)
+        else:
+            await _remove_newest_image(engine, output)
+
+
+async def _remove_working_containers(engine: Engine, base: str) -> None:
+    """Those that Podman's builder leaves when it is ended: they have no label, and are told by their image alone."""
+    listed = await engine.call("ps", "--all", "--external", "--format", "{{.ID}} {{.Image}}", ok=range(256))
+    for line in listed.stdout.decode().splitlines():
+        identity, _, image = line.partition(" ")
+        if base and image == base:
+            await engine.call("rm", "--force", identity, ok=range(256))
+
+
+async def _remove_newest_image(engine: Engine, output: str) -> None:
+    """Images below it that have no name go with it. A base stays: it has one."""
     made = _IMAGE.findall(output)
     if not made:
         return
