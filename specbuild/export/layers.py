@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from specbuild.sandbox.contract import LayerSource
+from specbuild.together import joined
 
 _CHUNK = 1 << 20
 _AT_ONCE = 2
@@ -70,12 +71,9 @@ async def write_layers(
         async with limit:
             made[name] = await _write_layer(source, name, path, compression)
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            for number, name in enumerate(name for names in states for name in names):
-                tasks.start_soon(write, name, folder / f"layer-{number}")
-    except ExceptionGroup as group:  # what the others met while they were cancelled follows from the first
-        raise group.exceptions[0] from None
+    async with joined() as tasks:
+        for number, name in enumerate(name for names in states for name in names):
+            tasks.start_soon(write, name, folder / f"layer-{number}")
     return tuple(tuple(made[name] for name in names) for names in states)
 
 
@@ -113,12 +111,9 @@ async def _stream(write: _Writes, path: Path, compression: Compression) -> tuple
         finally:
             os.close(writing)  # the thread sees the end, whatever it was
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(anyio.to_thread.run_sync, sink.drain, reading, path)
-            await work()
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from None
+    async with joined() as tasks:
+        tasks.start_soon(anyio.to_thread.run_sync, sink.drain, reading, path)
+        await work()
     return sink, counts[0]
 
 

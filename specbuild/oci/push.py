@@ -17,6 +17,7 @@ from specbuild.oci.places import Places
 from specbuild.oci.reference import Reference, is_digest
 from specbuild.oci.registry import Registry, open_registry
 from specbuild.retry import Retry
+from specbuild.together import joined
 
 AT_ONCE = 3
 """Blobs that are uploaded at the same time."""
@@ -63,13 +64,10 @@ async def push_image(
     chosen = places or Places()
     (endpoint,) = endpoints(reference, chosen, push=True)
     async with open_registry(endpoint, chosen, network=network, retry=retry, push=True) as registry:
-        try:
-            async with anyio.create_task_group() as tasks:
-                limiter = anyio.Semaphore(AT_ONCE)
-                for upload in {each.descriptor.digest: each for each in uploads}.values():
-                    tasks.start_soon(_push_one, registry, upload, limiter, progress)
-        except ExceptionGroup as group:  # the first is the cause: it ends the others
-            raise group.exceptions[0] from None
+        async with joined() as tasks:
+            limiter = anyio.Semaphore(AT_ONCE)
+            for upload in {each.descriptor.digest: each for each in uploads}.values():
+                tasks.start_soon(_push_one, registry, upload, limiter, progress)
         return await push_manifest(registry, reference.wanted, manifest, media_type)
 
 

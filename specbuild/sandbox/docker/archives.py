@@ -20,6 +20,7 @@ import anyio
 from specbuild.errors import BaseUnavailableError
 from specbuild.sandbox.docker import tools
 from specbuild.sandbox.docker.tools import ROOTFS
+from specbuild.together import joined
 
 _CHUNK = 1 << 20
 
@@ -56,15 +57,12 @@ async def sending(write: Writer) -> AsyncGenerator[AsyncIterator[bytes]]:
             yield chunk
         await written.wait()
 
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(produce)
-            try:
-                yield pieces()
-            finally:
-                os.close(read)  # the thread ends with a broken pipe if it has not ended yet
-    except ExceptionGroup as errors:  # one part failed; that the other was cut off follows from it
-        raise errors.exceptions[0] from None
+    async with joined() as tasks:
+        tasks.start_soon(produce)
+        try:
+            yield pieces()
+        finally:
+            os.close(read)  # the thread ends with a broken pipe if it has not ended yet
 
 
 def _produce(write: Writer, sink: int) -> None:

@@ -33,6 +33,7 @@ from specbuild.sandbox.docker.image_layer import Moving, UnknownFolderError, ins
 from specbuild.sandbox.docker.ledger import Ledger, State
 from specbuild.sandbox.docker.refusals import refusal
 from specbuild.sandbox.docker.request import LONG, Request
+from specbuild.together import joined
 
 _MOUNT_POINTS = ("/dev", "/proc", "/sys")
 _COVERED = ("hosts", "resolv.conf")
@@ -173,12 +174,9 @@ async def _fetch(layers: Sequence[ImageLayer]) -> list[_Fetched]:
     async def fetch(at: int) -> None:
         paths[at] = await layers[at].fetch()
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            for at in range(len(layers)):
-                tasks.start_soon(fetch, at)
-    except ExceptionGroup as group:
-        raise group.exceptions[0] from None
+    async with joined() as tasks:
+        for at in range(len(layers)):
+            tasks.start_soon(fetch, at)
     return [_Fetched(layer.diff_id, paths[at]) for at, layer in enumerate(layers)]
 
 

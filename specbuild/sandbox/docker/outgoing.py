@@ -28,6 +28,7 @@ from specbuild.sandbox.docker.images import Images
 from specbuild.sandbox.docker.ledger import Ledger, State
 from specbuild.sandbox.docker.outside import take_out
 from specbuild.sandbox.docker.request import LONG, Request
+from specbuild.together import joined
 
 FOLDER = "outgoing"
 """The folder of a ledger that has one for each session that exports."""
@@ -111,12 +112,11 @@ class Outgoing:
             paths[diff_id] = await saved.fetch(diff_id)
 
         try:
-            async with anyio.create_task_group() as tasks:
+            async with joined() as tasks:
                 for diff_id in self._wanted.get(image, ()):
                     tasks.start_soon(fetch, diff_id)
-        except ExceptionGroup as group:
-            error = group.exceptions[0]
-            raise (StoreError(error.message) if isinstance(error, DownloadError) else error) from None
+        except DownloadError as error:
+            raise StoreError(error.message) from None
         return paths
 
     async def write_root(self, key: str, fd: int, *, without: str = "") -> int:

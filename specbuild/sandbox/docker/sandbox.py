@@ -29,6 +29,7 @@ from specbuild.sandbox.ends import end_of, not_run
 from specbuild.sandbox.life import DISCARDED, FROZEN, Life
 from specbuild.sandbox.lines import Lines
 from specbuild.sandbox.watch import Watch
+from specbuild.together import joined
 
 BROKEN = "broken: its container could not be stopped"
 _ASK_WITHIN = 60.0
@@ -238,14 +239,11 @@ class DockerSandbox:
                 used.append(use)
             await boxes.kill(name)
 
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(watch.run)
-                tasks.start_soon(end)
-                await _pump(stream, lines, said)
-                tasks.cancel_scope.cancel()
-        except ExceptionGroup as group:  # the first is the cause; what the others met follows from it
-            raise group.exceptions[0] from None
+        async with joined() as tasks:
+            tasks.start_soon(watch.run)
+            tasks.start_soon(end)
+            await _pump(stream, lines, said)
+            tasks.cancel_scope.cancel()
         status = await boxes.wait(name)
         report = envelope.read_report(bytes(said))
         return (report.killed(used[0].cpu_seconds, used[0].peak_memory_bytes) if used else report), status

@@ -20,8 +20,10 @@ from specbuild.model import digest_of
 from specbuild.oci.compression import open_layer
 from specbuild.oci.content import chain_ids, mismatch
 from specbuild.sandbox.contract import Checkpoint, ImageLayer
+from specbuild.sandbox.overlay.client import WorkError
 from specbuild.sandbox.overlay.sandbox import Machine
 from specbuild.sandbox.overlay.store import Layer, Realm, Store
+from specbuild.together import joined
 
 Fill = Callable[[Machine, str], Awaitable[Layer]]
 """Fills the live folder of that name; what it is then, but for its size."""
@@ -49,15 +51,12 @@ class ImageImport:
             raise BaseUnavailableError("the image has no layers, so there is nothing to run in it")
         keys = [chain_key(chain) for chain in chain_ids(layer.diff_id for layer in layers)]
         below, have = await anyio.to_thread.run_sync(self._highest, keys)
-        try:
-            async with anyio.create_task_group() as tasks:
-                fetches = [_Fetch(layer) for layer in layers[have:]]
-                for fetch in fetches:
-                    tasks.start_soon(fetch.run)
-                for layer_key, fetch in zip(keys[have:], fetches, strict=True):
-                    below = await self._add(layer_key, below, fetch)
-        except ExceptionGroup as group:  # the first is the cause: it ends the others
-            raise _first(group) from None
+        async with joined() as tasks:
+            fetches = [_Fetch(layer) for layer in layers[have:]]
+            for fetch in fetches:
+                tasks.start_soon(fetch.run)
+            for layer_key, fetch in zip(keys[have:], fetches, strict=True):
+                below = await self._add(layer_key, below, fetch)
         assert below is not None, "there is a layer"  # noqa: S101
         return (await self._top(key, below)).checkpoint
 
@@ -119,20 +118,23 @@ async def _unpack(machine: Machine, diff_id: str, path: Path, root: str, lowers:
     """Unpack an archive below `root`, and check that it was the right one; whether it hides what is below."""
     read, write = os.pipe2(os.O_CLOEXEC)
     pumped: list[str] = []
-    opaque = False
+    over = anyio.Event()
+    opaque: bool = False
 
     async def pump() -> None:
         pumped.append(await anyio.to_thread.run_sync(partial(_pump, path, write, diff_id.partition(":")[0])))
+        over.set()
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(pump)
+    async with joined() as tasks:
+        tasks.start_soon(pump)
+        try:
             try:
                 opaque = await machine.helper.work("unpack_layer", [read], root=root, lowers=lowers[::-1])
             finally:
                 os.close(read)  # a pump that nobody reads from ends
-    except ExceptionGroup as group:
-        raise _first(group) from None
+        except WorkError:
+            await over.wait()  # or until the pump's own error ends this: to who unpacks it, it only looks cut off
+            raise
     if pumped != [diff_id]:
         raise mismatch("a layer", pumped[0], diff_id)
     return opaque
@@ -155,8 +157,3 @@ def _pump(path: Path, write: int, algorithm: str) -> str:
     finally:
         os.close(write)
     return f"{algorithm}:{digest.hexdigest()}"
-
-
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    error: Exception = group.exceptions[0]
-    return _first(error) if isinstance(error, ExceptionGroup) else error  # pyright: ignore[reportUnknownArgumentType]

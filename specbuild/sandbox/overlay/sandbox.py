@@ -23,6 +23,7 @@ from specbuild.sandbox.overlay.output import Output
 from specbuild.sandbox.overlay.store import Layer, Realm, Store
 from specbuild.sandbox.overlay.watch import Disk
 from specbuild.sandbox.watch import Watch
+from specbuild.together import joined
 
 BROKEN = "broken: a process of it could not be killed"
 DRAIN_WITHIN = 5.0
@@ -153,17 +154,14 @@ class OverlaySandbox:
         """Wait for the end of a Command, its output read and its limits watched meanwhile."""
         reply: wire.Message = {}
         try:
-            async with anyio.create_task_group() as tasks:
+            async with joined() as tasks:
                 tasks.start_soon(output.pump)
                 tasks.start_soon(watch.run)
                 reply.update(await call.answer())
                 watch.stop()
                 tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_WITHIN
-        except ExceptionGroup as group:  # the first is the cause; what the others met follows from it
-            first = group.exceptions[0]
-            if isinstance(first, WorkError):
-                raise SandboxError(f"the command could not be started: {first}") from first
-            raise first from None
+        except WorkError as error:
+            raise SandboxError(f"the command could not be started: {error}") from error
         return reply
 
     async def _end(self, call: Call, group: Group) -> None:
