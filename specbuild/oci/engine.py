@@ -27,6 +27,7 @@ from specbuild.http import Answer, Client, Network
 from specbuild.oci.compression import open_layer
 from specbuild.oci.content import ImageConfig, mismatch
 from specbuild.oci.places import table, texts
+from specbuild.strict_tar import StrictTarInfo
 
 _API = "http://engine/v1.41"
 """What Docker 20.10 and Podman 4 speak, and all since."""
@@ -134,7 +135,7 @@ class SavedLayers:
         """Keep what is wanted of the archive that comes through the pipe."""
         with os.fdopen(fd, "rb", buffering=1 << 20) as source:
             try:
-                with tarfile.open(fileobj=source, mode="r|") as tar:
+                with tarfile.open(fileobj=source, mode="r|", tarinfo=StrictTarInfo) as tar:
                     for member in tar:
                         content = tar.extractfile(member) if member.isreg() else None
                         if content is not None and self._may_be_wanted(member.name):

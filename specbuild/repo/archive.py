@@ -28,6 +28,7 @@ from specbuild.errors import HostileArchiveError, NotARepositoryError
 from specbuild.repo.credible import newest_credible
 from specbuild.repo.room import Budget
 from specbuild.repo.source import ARCHIVE_SUFFIXES, RepoLimits
+from specbuild.strict_tar import StrictTarInfo
 
 _MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\x1f\x8b", lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file))),
@@ -91,7 +92,7 @@ def unpack(archive: Path, folder: Path, limits: RepoLimits, tick: Callable[[], N
 def _unpack_tar(archive: Path, writer: _Writer, tick: Callable[[], None]) -> str | None:
     with archive.open("rb") as file:
         stream = _Stream(_decompress(file), writer.budget)
-        with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:") as tar:
+        with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:", tarinfo=StrictTarInfo) as tar:
             while (info := tar.next()) is not None:
                 tick()
                 writer.write(_tar_member(tar, info))

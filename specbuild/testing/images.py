@@ -75,6 +75,25 @@ def layer(*items: Item) -> bytes:
     return sink.getvalue()
 
 
+def extended(name: str, records: Mapping[str, str], data: bytes = b"", *, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """One entry of an archive behind an extended header of exactly these records, whether they make sense or not."""
+    body = b"".join(_record(key, value) for key, value in records.items())
+    head, entry = tarfile.TarInfo("PaxHeader"), tarfile.TarInfo(name)
+    head.type, head.size = tarfile.XHDTYPE, len(body)
+    entry.type, entry.size = kind, len(data)
+    blocks = (head.tobuf(tarfile.USTAR_FORMAT), body, entry.tobuf(tarfile.USTAR_FORMAT), data)
+    return b"".join(block + bytes(-len(block) % tarfile.BLOCKSIZE) for block in blocks)
+
+
+def _record(key: str, value: str) -> bytes:
+    """`LENGTH KEY=VALUE`, where the length is that of all of it."""
+    rest = f" {key}={value}\n".encode("utf-8", "surrogateescape")
+    length = len(rest)
+    while length != len(rest) + len(str(length)):
+        length = len(rest) + len(str(length))
+    return str(length).encode() + rest
+
+
 def compress(data: bytes, by: str) -> bytes:
     """`data` compressed by `gzip`, `zstd` or nothing (an empty name)."""
     if by == "gzip":

@@ -20,6 +20,7 @@ import anyio
 from specbuild.errors import BaseUnavailableError
 from specbuild.sandbox.docker import tools
 from specbuild.sandbox.docker.tools import ROOTFS
+from specbuild.strict_tar import StrictTarInfo
 from specbuild.together import joined
 
 _CHUNK = 1 << 20
@@ -105,7 +106,7 @@ def base_writer(source: Path) -> Writer:
     def write(sink: IO[bytes]) -> None:
         try:
             with (
-                tarfile.open(source, "r:*") as original,
+                tarfile.open(source, "r:*", tarinfo=StrictTarInfo) as original,
                 tarfile.open(fileobj=sink, mode="w|", format=tarfile.PAX_FORMAT) as tar,
             ):
                 tools.add(tar)

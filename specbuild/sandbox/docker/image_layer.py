@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from specbuild.sandbox.docker.tools import ROOTFS
+from specbuild.strict_tar import StrictTarInfo, exact_time
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
@@ -45,7 +46,7 @@ class Moving:
         Raises tarfile.TarError for what is no layer, UnknownFolderError.
         """
         with (
-            tarfile.open(fileobj=source, mode="r:") as original,
+            tarfile.open(fileobj=source, mode="r:", tarinfo=StrictTarInfo) as original,
             tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             layer = _Content()
@@ -65,13 +66,16 @@ class Moving:
                     tar.addfile(_moved(folders[path], path))
 
         reach("/")
+        first_names: dict[int, str] = {}
         for path, member in layer.entries.items():
             if member.isdir():
                 reach(path)
+                continue
+            reach(posixpath.dirname(path))
+            if (first := first_names.setdefault(id(member), path)) != path:
+                tar.addfile(_another_name(member, path, first))
             else:
-                reach(posixpath.dirname(path))
-                data = original.extractfile(member) if member.isreg() else None
-                tar.addfile(_moved(layer.looking_right(member), path), data)
+                tar.addfile(_moved(member, path), original.extractfile(member) if _has_content(member) else None)
         for path, needed in layer.marks():
             folder = posixpath.dirname(path)
             reach(folder)
@@ -101,21 +105,40 @@ class _Content:
     """What a layer has, and what it hides; by absolute paths."""
 
     entries: dict[str, tarfile.TarInfo] = field(default_factory=dict[str, tarfile.TarInfo])
+    """All names of a file have the same entry, whatever becomes of the first of them later in the archive."""
     hidden: set[str] = field(default_factory=set[str])
     opaque: set[str] = field(default_factory=set[str])
+    _devices: set[str] = field(default_factory=set[str])
+    """What is left out: a Command has a `/dev` of its own."""
 
     def take(self, member: tarfile.TarInfo) -> None:
         path = _plain(member.name)
         folder, name = posixpath.split(path)
+        if f"/{WHITEOUT}" in folder:
+            raise tarfile.TarError(f"{member.name} lies in a folder whose name means that another is hidden")
         if name.startswith(WHITEOUT):
             self._hide(folder, name)
-        elif path == "/" or not (member.ischr() or member.isblk()):  # a Command has a `/dev` of its own
+        elif path != "/" and (member.ischr() or member.isblk()):
+            self._devices.add(path)
+        elif not member.islnk():
             self._place(path, member)
+        elif (target := _plain(member.linkname)) not in self._devices:
+            self._place(path, self._linked(member, path, target))
+        else:
+            self._devices.add(path)
+
+    def _linked(self, member: tarfile.TarInfo, path: str, target: str) -> tarfile.TarInfo:
+        """What a hard link is another name of. Raises tarfile.TarError where there is nothing."""
+        found = self.entries.get(target)
+        if found is None or found.isdir() or target == path:
+            raise tarfile.TarError(f"{member.name} is a link to {member.linkname}, which the layer does not have")
+        return found
 
     def _place(self, path: str, member: tarfile.TarInfo) -> None:
         if path == "/" and not member.isdir():
             return
         self._clear_way(path)
+        self._devices.discard(path)
         before = self.entries.pop(path, None)
         if before is not None and before.isdir() and not member.isdir():
             for below in [known for known in self.entries if known.startswith(f"{path}/")]:
@@ -135,24 +158,6 @@ class _Content:
             if name.removeprefix(WHITEOUT) in {"", ".", ".."}:
                 raise tarfile.TarError(f"{posixpath.join(folder, name)} hides what has no name")
             self.hidden.add(posixpath.join(folder, name.removeprefix(WHITEOUT)))
-
-    def looking_right(self, member: tarfile.TarInfo) -> tarfile.TarInfo:
-        """The entry; a hard link as what it is a name of, because engines give that the look that its names have.
-
-        Raises tarfile.TarError for a hard link to what the layer has not.
-        """
-        named, seen = member, set[str]()
-        while named.islnk():
-            path = _plain(named.linkname)
-            if path not in self.entries or path in seen:
-                raise tarfile.TarError(f"{member.name} is a link to {member.linkname}, which the layer does not have")
-            seen.add(path)
-            named = self.entries[path]
-        if named is member:
-            return member
-        looking = copy.copy(named)
-        looking.type, looking.linkname, looking.name, looking.size = member.type, member.linkname, member.name, 0
-        return looking
 
     def marks(self) -> Iterator[tuple[str, bool]]:
         """Names of the marks that hide something, and whether each is needed; the folder that it is in is anyway.
@@ -197,15 +202,27 @@ def _moved(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
     """The entry under its path in a container."""
     moved = copy.copy(member)
     moved.name = inside(path)
-    if member.islnk():
-        moved.linkname = inside(_plain(member.linkname))
-    elif member.isreg():  # also what was written with holes, which is read without
+    if _has_content(member):  # also what was written with holes, which is read without
         moved.type = tarfile.REGTYPE
     moved.pax_headers = {
         name: value
         for name, value in member.pax_headers.items()
-        if name == "mtime" or (name.startswith(_XATTR) and not name.startswith(_NOT_OURS))
+        if name.startswith(_XATTR) and not name.startswith(_NOT_OURS)
     }
+    if (time := exact_time(member)) is not None:
+        moved.pax_headers["mtime"] = time
+    return moved
+
+
+def _has_content(member: tarfile.TarInfo) -> bool:
+    """Whether it is read as a file; so is what is of a type that nobody knows (POSIX ustar)."""
+    return member.isreg() or member.type not in tarfile.SUPPORTED_TYPES
+
+
+def _another_name(member: tarfile.TarInfo, path: str, first: str) -> tarfile.TarInfo:
+    """A hard link; it looks as the file that it is of, because engines give that the look that its names have."""
+    moved = _moved(member, path)
+    moved.type, moved.linkname, moved.size = tarfile.LNKTYPE, inside(first), 0
     return moved
 
 

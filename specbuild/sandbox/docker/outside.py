@@ -11,6 +11,7 @@ from typing import IO
 from specbuild.errors import StoreError
 from specbuild.sandbox.docker.image_layer import WHITEOUT
 from specbuild.sandbox.docker.tools import ROOTFS
+from specbuild.strict_tar import StrictTarInfo
 
 
 def take_out(archive: IO[bytes], sink: IO[bytes], *, without: str = "") -> int:
@@ -20,7 +21,7 @@ def take_out(archive: IO[bytes], sink: IO[bytes], *, without: str = "") -> int:
     """
     try:
         with (
-            tarfile.open(fileobj=archive, mode="r:") as original,
+            tarfile.open(fileobj=archive, mode="r:", tarinfo=StrictTarInfo) as original,
             tarfile.open(fileobj=sink, mode="w|", format=tarfile.PAX_FORMAT) as tar,
         ):
             return _Way(original, tar, without).run()

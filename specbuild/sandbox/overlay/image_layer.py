@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from specbuild.sandbox.overlay import kernel, trees
+from specbuild.strict_tar import StrictTarInfo, exact_time
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
@@ -52,10 +53,12 @@ class Unpacking:
         self._folders: dict[str, _Look] = {}
         """Folders change their times until everything is in them."""
         self._opaque_root = False
+        self._devices: set[str] = set()
+        """What is left out: a Command has a `/dev` of its own."""
 
     def run(self, archive: IO[bytes]) -> bool:
         """Unpack the tar stream under the current root; whether the layer hides everything below it."""
-        with tarfile.open(fileobj=archive, mode="r|", bufsize=1 << 18) as tar:
+        with tarfile.open(fileobj=archive, mode="r|", bufsize=1 << 18, tarinfo=StrictTarInfo) as tar:
             while (member := tar.next()) is not None:
                 vars(tar)["members"].clear()  # else it remembers all that it has seen
                 self._place(tar, member)
@@ -69,6 +72,8 @@ class Unpacking:
     def _place(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         path = os.path.normpath("/" + member.name.lstrip("/"))
         folder, name = os.path.split(path)
+        if f"/{WHITEOUT}" in folder:
+            raise tarfile.TarError(f"{member.name} lies in a folder whose name means that another is hidden")
         if name.startswith(WHITEOUT):
             self._hide(folder, name)
         elif path == "/":
@@ -79,9 +84,12 @@ class Unpacking:
                 self._clear(path)
             self._make_folder(path)
             self._folders[path] = _look_of(member)
-        elif not (member.ischr() or member.isblk()):  # a Command has a `/dev` of its own
+        elif member.ischr() or member.isblk() or self._is_of_device(member):
+            self._devices.add(path)
+        else:
             self._make_folder(folder)
             self._clear(path)
+            self._devices.discard(path)
             self._make(tar, member, path)
 
     def _make(self, tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
@@ -179,8 +187,11 @@ class Unpacking:
 
     # Hard links
 
+    def _is_of_device(self, member: tarfile.TarInfo) -> bool:
+        return member.islnk() and _target(member) in self._devices
+
     def _link(self, member: tarfile.TarInfo, path: str) -> None:
-        target = os.path.normpath("/" + member.linkname.lstrip("/"))
+        target = _target(member)
         if _kind(target) in {None, stat.S_IFCHR}:
             self._copy_up(member, target)
         os.link(target, path, follow_symlinks=False)
@@ -202,6 +213,10 @@ class Unpacking:
             _apply(path, _look_at(fd, info))
         finally:
             os.close(fd)
+
+
+def _target(link: tarfile.TarInfo) -> str:
+    return os.path.normpath("/" + link.linkname.lstrip("/"))
 
 
 def _find_in(layer: int, path: str) -> tuple[int | None, bool]:
@@ -276,7 +291,7 @@ def _look_of(member: tarfile.TarInfo) -> _Look:
 
 def _mtime_ns(member: tarfile.TarInfo) -> int:
     """Exactly: a float has no room for the nanoseconds of our time."""
-    whole, _, rest = str(member.pax_headers.get("mtime") or int(member.mtime)).partition(".")
+    whole, _, rest = (exact_time(member) or str(int(member.mtime))).partition(".")
     fraction = int((rest + "0" * 9)[:9])
     return int(whole) * 10**9 + (-fraction if whole.startswith("-") else fraction)
 
@@ -294,10 +309,10 @@ def _look_at(fd: int, info: os.stat_result) -> _Look:
 def _apply(path: str, look: _Look) -> None:
     """Owner first: changing it takes set-id bits and capabilities away."""
     link = os.path.islink(path)
-    with contextlib.suppress(OSError):  # an id that is not mapped: EINVAL
+    with contextlib.suppress(OSError, OverflowError):  # an id that is not mapped, or that none can have
         os.chown(path, look.uid, look.gid, follow_symlinks=False)
     for name, value in look.xattrs.items():
-        with contextlib.suppress(OSError):  # the filesystem may not have them, or not on links
+        with contextlib.suppress(OSError, ValueError):  # the filesystem may not have them, or nothing has such a name
             os.setxattr(path, name, value, follow_symlinks=False)
     if not link:
         os.chmod(path, look.mode)

@@ -16,6 +16,8 @@ import tarfile
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
+from specbuild.strict_tar import StrictTarInfo
+
 for _codec in ("bz2", "lzma", "zlib"):  # tarfile would only import them when it meets such an archive
     with contextlib.suppress(ImportError):
         importlib.import_module(_codec)
@@ -34,7 +36,7 @@ def unpack(archive: IO[bytes], *, owner: tuple[int, int] | None = None) -> None:
     out, since a Command has its own `/dev`. An id that the namespace does not have becomes root's.
     """
     folders: list[tarfile.TarInfo] = []
-    with tarfile.open(fileobj=archive, mode="r|*") as tar:
+    with tarfile.open(fileobj=archive, mode="r|*", tarinfo=StrictTarInfo) as tar:
         for member in tar:
             path = "/" + os.path.normpath("/" + member.name).lstrip("/")
             if member.isdev() and not member.isfifo():
