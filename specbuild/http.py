@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import netrc
 import os
+import re
 import ssl
 from collections.abc import (
     AsyncGenerator,
@@ -60,6 +61,9 @@ SILENT_FOR = 60.0
 _PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _CHUNK = 1 << 20
 _EVERY_HOST = "*"
+_LAST_PORT = 65_535
+_NO_ADDRESS = (httpx.InvalidURL, UnicodeError)
+"""What comes of an address that is none; the latter of names of hosts that no alphabet has (IDNA)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +225,7 @@ class Client:
 
     @asynccontextmanager
     async def _open(self, url: str, headers: Mapping[str, str]) -> AsyncGenerator[httpx.Response]:
-        auth = self._auth(url)
+        auth = self._auth(str(httpx.URL(url)))
         async with self._opened().stream("GET", url, headers=dict(headers), auth=auth) as answer:
             _check_status(url, answer)
             yield answer
@@ -235,7 +239,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         content: bytes | AsyncIterable[bytes] | None = None,
     ) -> AsyncGenerator[Answer]:
-        """One request as a client makes it, redirects followed.
+        """One request as a client makes it, redirects followed, unless the content can be sent only once.
 
         To judge the answer, whatever its status, is the caller's, and so is to give credentials.
 
@@ -244,7 +248,8 @@ class Client:
         """
         with _told_by_host(url):
             request = self._opened().build_request(method, url, headers=dict(headers or {}), content=content)
-            sent = await self._opened().send(request, stream=True)
+            again = content is None or isinstance(content, bytes)
+            sent = await self._opened().send(request, stream=True, follow_redirects=again)
         async with _closing(Answer(sent, url, _told_by_host)) as answer:
             yield answer
 
@@ -281,6 +286,8 @@ class Client:
                 why, least = f"{type(trouble).__name__}: {trouble}", 0.0
             except httpx.TooManyRedirects as trouble:
                 raise DownloadError(f"{without_credentials(url)} redirects without end") from trouble
+            except _NO_ADDRESS as error:
+                raise UsageError(f"{without_credentials(url)} is no http address: {error}") from error
             except httpx.DecodingError as trouble:
                 raise DownloadError(
                     f"{without_credentials(url)} sends what it cannot have meant: {trouble}"
@@ -315,7 +322,7 @@ def _told_by_host(url: str) -> Generator[None]:
                 f"{where} cannot be reached: {why}", hint="check the network; behind a proxy set HTTPS_PROXY"
             ) from trouble
         raise TransientError(f"the connection to {where} broke: {why}", hint="try again later") from trouble
-    except (httpx.TooManyRedirects, httpx.DecodingError, httpx.InvalidURL) as trouble:
+    except (httpx.TooManyRedirects, httpx.DecodingError, *_NO_ADDRESS) as trouble:
         raise DownloadError(f"{without_credentials(url)} cannot be asked: {trouble}") from trouble
 
 
@@ -329,7 +336,7 @@ def _told_by_address(url: str) -> Generator[None]:
         raise UnansweredError(f"{shown} did not answer in time ({type(trouble).__name__})") from trouble
     except httpx.TransportError as trouble:
         raise TransientError(f"{shown} could not be fetched: {type(trouble).__name__}: {trouble}") from trouble
-    except httpx.InvalidURL as error:
+    except _NO_ADDRESS as error:
         raise UsageError(f"{shown} is no http address: {error}") from error
 
 
@@ -353,6 +360,7 @@ async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
             trust_env=_EVERY_HOST not in network.no_proxy and network.unix_socket is None,
             timeout=httpx.Timeout(SILENT_FOR, connect=network.connect_within),
             follow_redirects=True,
+            event_hooks={"request": [_check_address]},
             headers={"User-Agent": f"specbuild/{__version__}"},
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:  # ImportError: a SOCKS proxy without socksio
@@ -362,6 +370,12 @@ async def _client(network: Network) -> AsyncGenerator[httpx.AsyncClient]:
         ) from error
     async with client:
         yield client
+
+
+async def _check_address(request: httpx.Request) -> None:
+    """Of each request, also of those that redirects lead to: sockets would fail at it with errors of their own."""
+    if not request.url.host or (request.url.port or 0) > _LAST_PORT:
+        raise httpx.InvalidURL(f"there is no host and port {request.url.netloc.decode()!r}")
 
 
 def _proxy(network: Network, host: str = _EVERY_HOST) -> str | None:
@@ -429,11 +443,11 @@ def _check_status(url: str, answer: httpx.Response) -> None:
 
 def _retry_after(value: str) -> float:
     """Seconds that the server asks for (RFC 9110, 10.2.3: seconds or a date); 0 when it does not."""
-    if value.strip().isdigit():
-        return float(value)
+    if digits := re.fullmatch(r"\s*(\d{1,9})\d*\s*", value, re.ASCII):  # more than 30 years are for ever
+        return float(digits[1])
     try:
         until = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)

@@ -30,6 +30,10 @@ _LARGEST = 1 << 62
 _EXACT = re.compile(r"-?\d{1,18}(?:\.\d*)?", re.ASCII)
 
 
+class HostileHeaderError(tarfile.ReadError):
+    """A header that would lead a reader astray: its size is negative, or beyond all measure."""
+
+
 class StrictTarInfo(tarfile.TarInfo):
     """See the module."""
 
@@ -43,7 +47,7 @@ class StrictTarInfo(tarfile.TarInfo):
                 raise
             raise tarfile.ReadError(f"a header makes no sense: {error}") from error
         if info.type in _HEADERS and info.size > LARGEST_HEADER:
-            raise tarfile.ReadError(f"a header of {info.size:,} bytes is larger than any can be")
+            raise HostileHeaderError(f"a header of {info.size:,} bytes")
         _check(info)
         return info
 
@@ -66,7 +70,7 @@ def exact_time(info: tarfile.TarInfo) -> str | None:
 
 def _check(info: tarfile.TarInfo) -> None:
     if not 0 <= info.size <= _LARGEST:
-        raise _rubbish(f"{info.name[:200]!r} is of {info.size} bytes")
+        raise HostileHeaderError(f"a member of negative or endless size ({info.size} bytes)")
     if "\0" in info.name or "\0" in info.linkname:
         raise _rubbish(f"{info.name[:200]!r} or what it links to is no name")
     if not -_LARGEST <= info.mtime <= _LARGEST:  # nor is what is no number

@@ -34,8 +34,12 @@ RUBBISH = {
 
 
 def names(archive: bytes, mode: str) -> list[str]:
-    with tarfile.open(fileobj=io.BytesIO(archive), mode=mode, tarinfo=StrictTarInfo) as tar:  # type: ignore[call-overload]
-        return [member.name for member in tar]
+    found: list[str] = []
+    reading = "r:" if mode == "r:" else "r|"
+    with tarfile.open(fileobj=io.BytesIO(archive), mode=reading, tarinfo=StrictTarInfo) as tar:
+        for member in tar:
+            found.append(member.name)
+    return found
 
 
 @pytest.mark.timeout(30)

@@ -5,11 +5,9 @@ The challenges are those of RFC 9110 and RFC 6750, the token service is that of 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import anyio
@@ -17,12 +15,14 @@ import anyio
 from specbuild.errors import DownloadError, RateLimitedError, RegistryDeniedError, TransientError
 from specbuild.http import Client
 from specbuild.oci.credentials import Credentials
-from specbuild.oci.places import table
+from specbuild.oci.places import from_json, table
 
 _SCHEME = re.compile(r"\s*,?\s*([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?:\s+|$)")
 _PARAMETER = re.compile(r'\s*,?\s*([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
 _LASTS = 60.0
 """Seconds that a token is good for when its service does not say (the protocol's own default)."""
+_LONGEST = 86_400.0
+"""Seconds that no token is believed to be good for beyond."""
 _MARGIN = 0.2
 """Part of a token's life that is not used: requests take time, and clocks differ."""
 _CLIENT = "specbuild"
@@ -100,7 +100,7 @@ class Authorization:
         return False
 
     async def _fetch(self, parameters: dict[str, str], scope: str) -> _Token:
-        realm = parameters["realm"]
+        realm = self._service(parameters["realm"])
         secret = self._credentials
         if urlsplit(realm).scheme != "https" and urlsplit(self._base).scheme == "https":
             secret = None  # what the registry was told in secret is not for everybody on the way to the service
@@ -114,6 +114,20 @@ class Authorization:
         headers = {"Authorization": secret.basic} if secret else {}
         joint = "&" if urlsplit(realm).query else "?"
         return await self._ask("GET", f"{realm}{joint}{urlencode(fields)}", headers, None)
+
+    def _service(self, realm: str) -> str:
+        """The address of the token service. Raises DownloadError for what is none."""
+        try:
+            parts = urlsplit(realm)
+        except ValueError:
+            parts = urlsplit("")
+        if parts.scheme not in {"http", "https"} or not parts.netloc:
+            raise DownloadError(
+                f"{urlsplit(self._base).netloc} names {realm[:200]!r} as the service that gives tokens for it, which is"
+                " no address",
+                hint="its owner has to set it right (`auth.token.realm` of the distribution registry)",
+            )
+        return realm
 
     async def _ask(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> _Token:
         service = urlsplit(url).netloc
@@ -140,12 +154,12 @@ def login_hint(base: str) -> str:
 
 def _token(service: str, body: bytes) -> _Token:
     try:
-        answer: dict[str, Any] = table(json.loads(body))
+        answer = table(from_json(body))
     except ValueError as error:
         raise DownloadError(f"{service} answers with something that is no token: {error}") from error
     value = answer.get("token") or answer.get("access_token")
     if not isinstance(value, str) or not value.isascii() or not value.isprintable():
         raise DownloadError(f"{service} answers with something that is no token")
     lasts = answer.get("expires_in")
-    seconds = float(lasts) if isinstance(lasts, int | float) and lasts > 0 else _LASTS
+    seconds = min(lasts, _LONGEST) if isinstance(lasts, int | float) and lasts > 0 else _LASTS
     return _Token(value, anyio.current_time() + seconds * (1 - _MARGIN))

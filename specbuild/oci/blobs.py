@@ -39,7 +39,7 @@ _BUFFER = 1 << 20
 """Bytes that are written at once: pieces come from the network in a few KiB."""
 
 Download = Callable[[Descriptor, Path], Awaitable[None]]
-"""Makes a file longer until it has the size of the Descriptor; need not check it."""
+"""Makes a file longer until it is what the Descriptor promises. Raises IntegrityError if it is not to be had."""
 
 
 class BlobStore:
@@ -73,10 +73,7 @@ class BlobStore:
                 path.unlink()
 
     async def fetch(self, descriptor: Descriptor, download: Download) -> Path:
-        """The blob's file, downloaded unless it is here. Two tries are made of one that comes damaged.
-
-        Raises IntegrityError if it is not what was promised, else what `download` raises.
-        """
+        """The blob's file, downloaded unless it is here. Raises what `download` raises."""
         path = self.path(descriptor.digest)
         if path.is_file():
             return path
@@ -85,16 +82,9 @@ class BlobStore:
             if path.is_file():  # another process has brought it meanwhile
                 return path
             part = path.with_name(f"{path.name}.part")
-            for last in (False, True):
-                await download(descriptor, part)
-                found = await anyio.to_thread.run_sync(_digest, part, descriptor.digest.partition(":")[0])
-                if found == descriptor.digest:
-                    part.replace(path)
-                    return path
-                part.unlink()
-                if last:
-                    raise mismatch("a blob", found, descriptor.digest)
-        raise AssertionError("the loop returns or raises")
+            await download(descriptor, part)
+            part.replace(path)
+            return path
 
 
 def _digest(path: Path, algorithm: str) -> str:
@@ -103,7 +93,22 @@ def _digest(path: Path, algorithm: str) -> str:
 
 
 async def download(registry: Registry, descriptor: Descriptor, target: Path) -> None:
-    """Make `target` the blob's bytes, from where it ends; what breaks off is resumed while anything comes at all.
+    """Make `target` the blob, from where it ends. Two tries are made of one that comes damaged.
+
+    Raises IntegrityError if it is not what was promised, and what `Registry.ask` raises.
+    """
+    for last in (False, True):
+        await _all_of(registry, descriptor, target)
+        found = await anyio.to_thread.run_sync(_digest, target, descriptor.digest.partition(":")[0])
+        if found == descriptor.digest:
+            return
+        target.unlink()  # noqa: ASYNC240 - one system call
+        if last:
+            raise mismatch(f"a blob of {registry.shown}", found, descriptor.digest)
+
+
+async def _all_of(registry: Registry, descriptor: Descriptor, target: Path) -> None:
+    """As many bytes as the blob has; what breaks off is resumed while anything comes at all.
 
     Raises what `Registry.ask` raises, IntegrityError for a server that sends more than was promised.
     """

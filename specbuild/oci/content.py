@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from specbuild.errors import DownloadError, ImageNotFoundError, IntegrityError
+from specbuild.oci.places import from_json, table, tables
 from specbuild.oci.reference import is_digest
 
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
@@ -39,6 +40,8 @@ _ARCHITECTURES = {
     "loongarch64": "loong64",
 }
 """The kernel's names and Go's, which images use; the others are the same."""
+_ALSO_RUNS = {"amd64": ("386",), "arm64": ("arm",)}
+"""Of which other architectures programs run there, too."""
 _ARM_VARIANTS = ("v8", "v7", "v6", "v5")
 
 
@@ -67,7 +70,6 @@ class Descriptor(_Foreign):
     size: int = Field(ge=0)
     """Bytes."""
     platform: Platform | None = None
-    annotations: dict[str, str] | None = None
 
 
 class Index(_Foreign):
@@ -159,7 +161,7 @@ def parse_manifest(what: str, data: bytes, media_type: str) -> Manifest | Index:
     value = _json(what, data)
     kind = str(value.get("mediaType") or media_type.partition(";")[0].strip())
     if kind in INDEXES or (kind not in MANIFESTS and "manifests" in value):
-        return _checked(what, Index, value)
+        return Index(manifests=tuple(_sound_entries(value)))
     if kind in MANIFESTS or ("config" in value and "layers" in value):
         manifest = _checked(what, Manifest, value)
         for descriptor in (manifest.config, *manifest.layers):
@@ -172,6 +174,13 @@ def parse_manifest(what: str, data: bytes, media_type: str) -> Manifest | Index:
     )
 
 
+def _sound_entries(index: dict[str, Any]) -> Iterator[Descriptor]:
+    """What makes sense of an index: an entry that is odd says nothing of the others."""
+    for entry in tables(index.get("manifests")):
+        with contextlib.suppress(ValidationError):
+            yield Descriptor.model_validate(entry)
+
+
 def parse_config(what: str, data: bytes) -> ImageConfig:
     """An image's configuration. Raises DownloadError."""
     return _checked(what, ImageConfig, _json(what, data))
@@ -179,12 +188,12 @@ def parse_config(what: str, data: bytes) -> ImageConfig:
 
 def _json(what: str, data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        value = from_json(data)
+    except ValueError as error:
         raise DownloadError(f"{what} is no JSON: {error}") from error
     if not isinstance(value, dict):
         raise DownloadError(f"{what} is no JSON object")
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return table(value)  # pyright: ignore[reportUnknownArgumentType]
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -209,9 +218,11 @@ def host_platform() -> Platform:
 def choose_platform(what: str, index: Index, platform: Platform) -> Descriptor:
     """The image of the index for `platform`: of the ARM variants the newest that it can run.
 
-    Raises ImageNotFoundError where it has none.
+    One that does not say what it is for may be for anything, and comes last. Raises ImageNotFoundError where it has
+    none.
     """
     able = [entry for entry in index.manifests if _runs(entry, platform)]
+    able = able or [entry for entry in index.manifests if entry.platform is None and _is_manifest(entry)]
     if not able:
         names = sorted({str(entry.platform) for entry in index.manifests if _is_image(entry)})
         raise ImageNotFoundError(
@@ -222,14 +233,19 @@ def choose_platform(what: str, index: Index, platform: Platform) -> Descriptor:
 
 def _is_image(entry: Descriptor) -> bool:
     """Attestations lie beside images under the platform `unknown/unknown`."""
-    return entry.platform is not None and entry.platform.architecture not in {"", "unknown"}
+    offered = entry.platform
+    return entry.media_type in MANIFESTS and offered is not None and offered.architecture not in {"", "unknown"}
+
+
+def _is_manifest(entry: Descriptor) -> bool:
+    return entry.media_type in {*MANIFESTS, *INDEXES} and is_digest(entry.digest)
 
 
 def _runs(entry: Descriptor, wanted: Platform) -> bool:
-    if entry.media_type not in MANIFESTS or not is_digest(entry.digest):
-        return False
     offered = entry.platform
-    if offered is None or (offered.os, offered.architecture) != (wanted.os, wanted.architecture):
+    if not _is_manifest(entry) or offered is None:
+        return False
+    if (offered.os, offered.architecture) != (wanted.os, wanted.architecture):
         return False
     return wanted.architecture != "arm" or _newness(offered.variant) >= _newness(wanted.variant)
 
@@ -244,6 +260,12 @@ def _preference(entry: Descriptor, wanted: Platform) -> tuple[int, int]:
     # Higher levels of x86-64 (`v3`) are named by variants, too: the plain image runs everywhere.
     plain = 0 if variant in {wanted.variant, ""} or wanted.architecture in {"arm", "arm64"} else 1
     return plain, _newness(variant) if wanted.architecture == "arm" else 0
+
+
+def can_run(config: ImageConfig, platform: Platform) -> bool:
+    """Whether an image is one for `platform`, as far as its configuration tells."""
+    able = {platform.architecture, "", *_ALSO_RUNS.get(platform.architecture, ())}
+    return config.os in {platform.os, ""} and config.architecture in able
 
 
 def descriptor_of(data: bytes, media_type: str) -> Descriptor:

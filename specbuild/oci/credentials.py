@@ -7,16 +7,18 @@ For each file in order: the helper that `credHelpers` names for the registry, th
 from __future__ import annotations
 
 import base64
-import binascii
-import json
+import contextlib
 import os
-from collections.abc import Iterable, Iterator
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
-from specbuild.oci.places import Places, read_json, table
+from specbuild.oci.places import Places, from_json, read_json, table
 from specbuild.oci.reference import DEFAULT_REGISTRY
 
 _DOCKER_HUB = "https://index.docker.io/v1/"
@@ -24,6 +26,8 @@ _DOCKER_HUB = "https://index.docker.io/v1/"
 _TOKEN_USER = "<token>"  # noqa: S105 - what helpers say in place of a user name
 _HELPER_WITHIN = 20.0
 """Seconds; some ask the user, and somebody who is not there never answers."""
+_LONGEST_ANSWER = 1 << 20
+"""Bytes; tokens have a few KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class Credentials:
     def basic(self) -> str:
         """The value of an `Authorization` header."""
         return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+
+    @property
+    def are_text(self) -> bool:
+        """Whether they can be sent: JSON can name half characters."""
+        return not any("\ud800" <= sign <= "\udfff" for sign in f"{self.username}{self.password}{self.identity_token}")
 
     def __repr__(self) -> str:
         return f"Credentials({self.username!r}, …)"
@@ -87,10 +96,11 @@ def _kept(auths: dict[str, Any], names: Iterable[str]) -> Credentials | None:
     if auth := entry.get("auth"):
         try:
             username, _, password = base64.b64decode(str(auth)).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # neither base64 nor text in it
             return None
     token = str(entry.get("identitytoken") or "")
-    return Credentials(username, password.rstrip("\0"), token) if (username and password) or token else None
+    found = Credentials(username, password.rstrip("\0"), token)
+    return found if ((username and password) or token) and found.are_text else None
 
 
 async def _ask(helper: str, registry: str) -> Credentials | None:
@@ -100,11 +110,34 @@ async def _ask(helper: str, registry: str) -> Credentials | None:
     wanted = _DOCKER_HUB if registry == DEFAULT_REGISTRY else registry
     try:
         with anyio.fail_after(_HELPER_WITHIN):
-            done = await anyio.run_process([f"docker-credential-{helper}", "get"], input=wanted.encode(), check=False)
-        answer = table(json.loads(done.stdout)) if done.returncode == 0 else {}
+            answer = table(from_json(await _run([f"docker-credential-{helper}", "get"], wanted.encode())))
     except (OSError, TimeoutError, ValueError):
         return None
     username, secret = str(answer.get("Username") or ""), str(answer.get("Secret") or "")
     if not secret:
         return None
-    return Credentials(identity_token=secret) if username == _TOKEN_USER else Credentials(username, secret)
+    found = Credentials(identity_token=secret) if username == _TOKEN_USER else Credentials(username, secret)
+    return found if found.are_text else None
+
+
+async def _run(argv: Sequence[str], given: bytes) -> bytes:
+    """What a program that succeeds prints; killed, with all that it has started, if it is not waited for any more.
+
+    By files, not pipes: it need not read what it is given, and what it leaves behind may keep its output open.
+    """
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout:
+        stdin.write(given)
+        stdin.seek(0)
+        process = await anyio.open_process(
+            argv, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            status = await process.wait()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with anyio.CancelScope(shield=True):  # it is dead
+                await process.wait()
+            raise
+        stdout.seek(0)
+        return stdout.read(_LONGEST_ANSWER) if status == 0 else b"{}"

@@ -76,7 +76,10 @@ def _docker_mirrors(reference: Reference, places: Places) -> Iterator[Endpoint]:
     insecure = _insecure(places)
     for path in places.daemon_files():
         for address in texts(read_json(path).get("registry-mirrors")):
-            parts = urlsplit(address if "://" in address else f"https://{address}")
+            try:
+                parts = urlsplit(address if "://" in address else f"https://{address}")
+            except ValueError:  # brackets that hold no address
+                continue
             if parts.netloc:
                 host, plain = parts.netloc.rpartition("@")[2], parts.scheme == "http"
                 repository = "/".join(part for part in (parts.path.strip("/"), reference.repository) if part)

@@ -51,13 +51,20 @@ class Places:
         return (main, *sorted(drop_ins, key=lambda path: path.name))
 
 
+def from_json(text: str | bytes) -> object:
+    """What others have written as JSON. Raises ValueError for what is none, or nested without end."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; an empty one where there is none, or none that we may or can read."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return table(from_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return {}
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def table(value: object) -> dict[str, Any]:

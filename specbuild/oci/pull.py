@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
 
-from specbuild.errors import DownloadError, IntegrityError, RequestRefusedError, TransientError
+from specbuild.errors import DownloadError, ImageNotFoundError, TransientError
 from specbuild.http import Network
 from specbuild.oci import blobs
 from specbuild.oci.blobs import BlobStore
@@ -18,8 +19,10 @@ from specbuild.oci.content import (
     LARGEST_MANIFEST,
     Descriptor,
     ImageConfig,
+    Index,
     Manifest,
     Platform,
+    can_run,
     choose_platform,
     descriptor_of,
     host_platform,
@@ -28,7 +31,7 @@ from specbuild.oci.content import (
 )
 from specbuild.oci.hosts import Endpoint, endpoints
 from specbuild.oci.places import Places
-from specbuild.oci.reference import Reference
+from specbuild.oci.reference import Reference, is_digest
 from specbuild.oci.registry import Registry, open_registry
 from specbuild.retry import Retry
 
@@ -36,6 +39,8 @@ T = TypeVar("T")
 
 AT_ONCE = 4
 """Blobs that are downloaded at the same time from one registry."""
+_MIRROR_ATTEMPTS = 2
+"""How often a mirror is asked: the next server may not be in trouble."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,16 @@ class Puller:
         """
         name = str(self.reference)
         wanted = self.reference.wanted
+        chosen, told = platform or host_platform(), False
         for _ in range(3):  # an index may hold another one
-            body, kind = await self._first(lambda registry, wanted=wanted: registry.manifest(wanted))  # type: ignore[misc]
-            parsed = parse_manifest(name, body, kind)
+            digest, parsed = await self._first(partial(_manifest, name, wanted))
             if isinstance(parsed, Manifest):
-                digest = descriptor_of(body, kind).digest
-                return Image(self.reference, digest, parsed, await self._config(name, parsed))
-            wanted = choose_platform(name, parsed, platform or host_platform()).digest
+                config = await self._config(name, parsed)
+                if not told:
+                    _check_platform(name, config, chosen)
+                return Image(self.reference, digest, parsed, config)
+            entry = choose_platform(name, parsed, chosen)
+            wanted, told = entry.digest, entry.platform is not None
         raise DownloadError(f"{name} is an index of indexes without end")
 
     async def _config(self, name: str, manifest: Manifest) -> ImageConfig:
@@ -106,7 +114,7 @@ class Puller:
         for endpoint in self._endpoints[:-1]:
             try:
                 return await ask(await self._registry(endpoint))
-            except (RequestRefusedError, IntegrityError, TransientError):
+            except (DownloadError, TransientError):
                 continue
         return await ask(await self._registry(self._endpoints[-1]))
 
@@ -115,6 +123,19 @@ class Puller:
             if endpoint not in self._registries:
                 self._registries[endpoint] = await self._reach(endpoint)
         return self._registries[endpoint]
+
+
+def _check_platform(name: str, config: ImageConfig, platform: Platform) -> None:
+    """Of an image that no index tells the platform of. Raises ImageNotFoundError."""
+    if not can_run(config, platform):
+        found = Platform(os=config.os, architecture=config.architecture)
+        raise ImageNotFoundError(f"{name} has no image for {platform}", status=404, hint=f"it is for {found} alone")
+
+
+async def _manifest(name: str, wanted: str, registry: Registry) -> tuple[str, Manifest | Index]:
+    """What one server has under a tag or digest, and the digest that pins it."""
+    body, kind = await registry.manifest(wanted)
+    return wanted if is_digest(wanted) else descriptor_of(body, kind).digest, parse_manifest(name, body, kind)
 
 
 @asynccontextmanager
@@ -129,9 +150,12 @@ async def open_puller(
     """A Puller that keeps blobs in `folder` until it is closed. Raises UsageError for what the user has blocked."""
     chosen = places or Places()
     async with AsyncExitStack() as stack:
+        patient = retry or Retry()
+        hasty = replace(patient, attempts=min(patient.attempts, _MIRROR_ATTEMPTS))
 
         async def reach(endpoint: Endpoint) -> Registry:
-            return await stack.enter_async_context(open_registry(endpoint, chosen, network=network, retry=retry))
+            pauses = patient if endpoint == asked[-1] else hasty
+            return await stack.enter_async_context(open_registry(endpoint, chosen, network=network, retry=pauses))
 
         store = BlobStore(folder)
         asked = endpoints(reference, chosen)

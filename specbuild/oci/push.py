@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import anyio
 
 from specbuild.errors import DownloadError, ImageNotFoundError, TransientError
 from specbuild.http import Answer, Network
+from specbuild.oci.addresses import joined
 from specbuild.oci.content import Descriptor, check_digest, descriptor_of
 from specbuild.oci.hosts import endpoints
 from specbuild.oci.places import Places
@@ -115,7 +116,7 @@ async def _begin(registry: Registry, upload: Upload) -> str | None:
         location = answer.headers.get("location", "")
         if answer.status != 202 or not location:
             raise DownloadError(f"{registry.shown} tells of no place to send a blob to (HTTP {answer.status})")
-        return urljoin(answer.url, location)
+        return joined(answer.url, location)
 
     path = f"blobs/uploads/{'?' if query else ''}{urlencode(query)}"
     return await registry.once("POST", path, look, content=lambda: b"")

@@ -46,7 +46,9 @@ class Reference:
         return f"{self.registry}/{self.repository}"
 
     def pinned(self, digest: str) -> Reference:
-        """The same name at exactly that content."""
+        """The same name at exactly that content. Raises UsageError for a digest that nothing can be checked by."""
+        if not is_digest(digest):
+            raise _bad(f"{self.name}@{digest[:200]}", "it pins nothing")
         return replace(self, digest=digest)
 
     def __str__(self) -> str:

@@ -8,17 +8,16 @@ tried again for a while by anybody in this process, so that a machine without a 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import anyio
 
 from specbuild.errors import (
+    DownloadError,
     ImageNotFoundError,
     IntegrityError,
     RateLimitedError,
@@ -28,11 +27,12 @@ from specbuild.errors import (
     UnreachableError,
 )
 from specbuild.http import Answer, Client, Network
+from specbuild.oci.addresses import joined, same_origin
 from specbuild.oci.authorization import Authorization, login_hint
 from specbuild.oci.content import ACCEPTED, LARGEST_MANIFEST, check_digest
 from specbuild.oci.credentials import Credentials, find_credentials
 from specbuild.oci.hosts import Endpoint
-from specbuild.oci.places import Places, table
+from specbuild.oci.places import Places, from_json, table
 from specbuild.oci.reference import is_digest
 from specbuild.retry import Retry
 
@@ -42,6 +42,11 @@ CONNECT_WITHIN = 5.0
 """Seconds until a server counts as unreachable."""
 REMEMBERED_FOR = 600.0
 """Seconds for which that is taken for granted."""
+_REDIRECTS = frozenset({307, 308})
+"""Of those the content goes along; with the others another request would be made."""
+_MOST_REDIRECTS = 5
+_LONGEST_WORDS = 64 << 10
+_LIMITED = "try again later, log in for a higher limit, or set a mirror (`registry-mirrors` of Docker)"
 _PASSING_STATUS = frozenset({408, 425, 429})
 _CHALLENGES = 2
 """How often one request may be met with a demand for credentials: a token may have been withdrawn before its time."""
@@ -142,25 +147,43 @@ class Registry:
         """As `ask`, tried once, with the credentials that are asked for."""
         auth = await self._reach()
         url = path if "://" in path else self.url(path)
-        ours = urlsplit(url).netloc == self.endpoint.host
-        for turn in range(_CHALLENGES + 1):
-            sent = auth.headers(self.scope) if ours else {}
-            await anyio.sleep(max(0.0, self._not_before - anyio.current_time()))
+        challenges = redirects = 0
+        while True:
+            sent = auth.headers(self.scope) if self._is_ours(url) else {}
+            await self._wait_its_turn()
             body = content() if content else None
             async with self._client.exchange(method, url, headers={**(headers or {}), **sent}, content=body) as answer:
                 challenge = answer.headers.get("www-authenticate", "")
-                if answer.status != 401 or not challenge or not ours or turn == _CHALLENGES:
+                if answer.status in _REDIRECTS and redirects < _MOST_REDIRECTS:  # of what is sent as it is read
+                    redirects += 1
+                    url = joined(answer.url, answer.headers.get("location", ""))
+                    continue
+                if answer.status != 401 or not challenge or not self._is_ours(url) or challenges == _CHALLENGES:
                     await self._judge(answer)
                     return await use(answer)
+            challenges += 1
             if not await auth.meet(challenge, self.scope, sent):
-                break
-        raise self._denied(401, "")
+                raise self._denied(401, "")
+
+    def _is_ours(self, url: str) -> bool:
+        """Whether credentials may be sent there: to the registry itself, in the way that it was reached."""
+        return same_origin(url, self.base)
+
+    async def _wait_its_turn(self) -> None:
+        """Until the server wants to be asked again. Raises RateLimitedError if that is longer than anybody waits."""
+        wait = self._not_before - anyio.current_time()
+        if wait > self.retry.longest:
+            raise RateLimitedError(
+                f"{self.endpoint.host} has had too many requests from here; it asks to wait {wait:.0f} s",
+                hint=_LIMITED,
+            )
+        await anyio.sleep(max(0.0, wait))
 
     async def _judge(self, answer: Answer) -> None:
         """Raise for an answer that is not of success."""
         if answer.status < 400:
             return
-        said = _words(await answer.read(1 << 20))
+        said = _words(await _read_some(answer))
         told = f" ({said})" if said else ""
         where = f"{self.shown} answers HTTP {answer.status}{told}"
         match answer.status:
@@ -176,8 +199,7 @@ class Registry:
                 self._not_before = anyio.current_time() + answer.retry_after
                 wait = f"; it asks to wait {answer.retry_after:.0f} s" if answer.retry_after else ""
                 raise RateLimitedError(
-                    f"{self.endpoint.host} has had too many requests from here{wait}{told}",
-                    hint="try again later, log in for a higher limit, or set a mirror (`registry-mirrors` of Docker)",
+                    f"{self.endpoint.host} has had too many requests from here{wait}{told}", hint=_LIMITED
                 )
             case status if status >= 500 or status in _PASSING_STATUS:
                 self._not_before = anyio.current_time() + min(answer.retry_after, self.retry.longest)
@@ -225,10 +247,18 @@ class Registry:
         raise AssertionError("the loop returns or raises")
 
 
+async def _read_some(answer: Answer) -> bytes:
+    """The body of a refusal, unless that is no message."""
+    try:
+        return await answer.read(_LONGEST_WORDS)
+    except (DownloadError, TransientError):
+        return b""
+
+
 def _words(body: bytes) -> str:
     """What a registry says of its refusal, by the distribution specification."""
     try:
-        errors: Any = table(json.loads(body)).get("errors")
+        errors: Any = table(from_json(body)).get("errors")
     except ValueError:
         return ""
     first = table(errors[0]) if isinstance(errors, list) and errors else {}  # pyright: ignore[reportUnknownArgumentType]

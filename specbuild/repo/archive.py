@@ -28,7 +28,7 @@ from specbuild.errors import HostileArchiveError, NotARepositoryError
 from specbuild.repo.credible import newest_credible
 from specbuild.repo.room import Budget
 from specbuild.repo.source import ARCHIVE_SUFFIXES, RepoLimits
-from specbuild.strict_tar import StrictTarInfo
+from specbuild.strict_tar import HostileHeaderError, StrictTarInfo
 
 _MAGIC: tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...] = (
     (b"\x1f\x8b", lambda file: cast("IO[bytes]", gzip.GzipFile(fileobj=file))),
@@ -78,6 +78,8 @@ def unpack(archive: Path, folder: Path, limits: RepoLimits, tick: Callable[[], N
             commit: str | None = _unpack_zip(archive, writer, tick)
         else:
             commit = _unpack_tar(archive, writer, tick)
+    except HostileHeaderError as error:
+        raise HostileArchiveError(f"the archive has {error}") from error
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk's trouble, not the archive's

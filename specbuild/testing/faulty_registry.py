@@ -34,6 +34,8 @@ class Fault:
     """Answer so, without asking the registry; 0 to ask."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of that answer."""
+    body: bytes = b""
+    """Of that answer."""
     corrupt: bool = False
     """Change one byte in the middle of the body."""
     cut: int | None = None
@@ -125,7 +127,7 @@ def faulty(registry: str, faults: Iterable[Fault] = (), *, gate: Gate | None = N
             elif fault and fault.cut == -1:
                 self.close_connection = True
             elif fault and fault.status:
-                self._answer(fault.status, fault.headers, b"")
+                self._answer(fault.status, fault.headers, fault.body)
             else:
                 self._pass_on(body, fault)
 

@@ -129,18 +129,26 @@ class MadeImage:
 
 
 def image(
-    *layers: bytes, compression: str | Sequence[str] = "gzip", created_by: Sequence[str] = (), **config: Any
+    *layers: bytes,
+    compression: str | Sequence[str] = "gzip",
+    created_by: Sequence[str] = (),
+    platform: Mapping[str, str] | None = None,
+    **config: Any,
 ) -> MadeImage:
-    """An image of this machine's platform out of layers; `config` is its `config` object (`Env`, `User`, …)."""
+    """An image out of layers; `config` is its `config` object (`Env`, `User`, …).
+
+    It is of this machine's platform, as far as `platform` says nothing else.
+    """
     ways = [compression] * len(layers) if isinstance(compression, str) else compression
     diff_ids = tuple(f"sha256:{hashlib.sha256(data).hexdigest()}" for data in layers)
     blobs = [compress(data, way) for data, way in zip(layers, ways, strict=True)]
     kinds = [f"{OCI_LAYER}+{way}" if way else OCI_LAYER for way in ways]
     described = [descriptor_of(blob, kind) for blob, kind in zip(blobs, kinds, strict=True)]
-    platform = host_platform()
+    host = host_platform()
     about = {
-        "architecture": platform.architecture,
-        "os": platform.os,
+        "architecture": host.architecture,
+        "os": host.os,
+        **(platform or {}),
         "config": config,
         "rootfs": {"type": "layers", "diff_ids": diff_ids},
         "history": [{"created_by": words} for words in created_by],
