@@ -28,6 +28,7 @@ from specbuild.events import (
     Reporter,
     Silent,
 )
+from specbuild.export.image import source_date
 from specbuild.export.write import write_artifacts
 from specbuild.field import Field
 from specbuild.generation import current
@@ -75,6 +76,7 @@ async def build(
     """
     chosen = settings or load_settings(**options)
     lock = read_lock_file(Path(locked)) if locked is not None else None
+    source_date()  # what cannot be meant is told now, not when the result is written
     with on_disk(chosen.cache_dir):
         place = Library(chosen.cache_dir).new_place()
         with Journal(place.journal) as journal:

@@ -6,17 +6,18 @@ the machine that it was found on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from specbuild.environment import Environment, Package, PackageChange, PackageDifferences, RepoInfo
 from specbuild.errors import LockError, UsageError
 from specbuild.model import Frozen, digest_of
-from specbuild.recipe import BaseRef, Check, Recipe, Step, salted
+from specbuild.recipe import BaseRef, Check, Recipe, Step, StepKind, Variables, salted
 from specbuild.repo.digest import LOCK_FILE
 from specbuild.repo.facts import Facts
 from specbuild.urls import without_credentials
@@ -24,6 +25,9 @@ from specbuild.urls import without_credentials
 HERE = "."
 """The origin of a source tree that was a folder of the machine."""
 SCHEMA_VERSION: Final = 1
+
+
+_CONTENT = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}", re.ASCII)
 
 
 class LockedStep(Frozen):
@@ -45,6 +49,12 @@ class LockedCheck(Frozen):
     skipped: int
 
 
+class _Form(BaseModel):
+    """What locks of all versions have."""
+
+    schema_version: int
+
+
 class Lock(Frozen):
     """What `specbuild.lock` holds."""
 
@@ -60,27 +70,36 @@ class Lock(Frozen):
     recipe: str
     """`recipe.Recipe.digest`."""
     steps: tuple[LockedStep, ...]
-    test_env: tuple[tuple[str, str], ...]
+    test_env: Variables
     check: LockedCheck
     packages: tuple[Package, ...]
     """By ecosystem and name."""
 
     def to_recipe(self) -> Recipe:
-        """The Recipe. Raises LockError if it is not the one that was locked: the file was edited."""
+        """The Recipe. Raises LockError if it is not the one that was locked: the file was edited.
+
+        Checkpoints go by what a lock says, so it must not say that another tree is placed than the one it is for.
+        """
         steps = tuple(locked.step for locked in self.steps)
         made = Recipe(base=self.base, steps=steps, check=self.check.check, test_env=self.test_env)
         altered = next((locked for locked in self.steps if locked.digest != locked.step.digest), None)
         if altered or self.check.digest != made.check.digest or self.recipe != made.digest:
             where = f"the step {altered.step.title!r}" if altered else "the check, the base or the order of the steps"
-            raise LockError(
-                f"the lock was altered: {where} is not what its digest names",
-                hint="take the lock as it was written, or build without it",
-            )
+            raise _altered(f"{where} is not what its digest names")
+        if not _CONTENT.fullmatch(self.base.digest):
+            raise _altered(f"{self.base.digest[:80]!r} is no digest of a base")
+        if any(step.run != self.repo.digest for step in steps if step.kind is StepKind.SOURCE):
+            raise _altered("the source tree that it places is not the one that it is for")
         return made
 
     def dump(self) -> str:
         """The text of the file."""
         return self.model_dump_json(indent=2) + "\n"
+
+
+def _altered(what: str) -> LockError:
+    hint = "take the lock as it was written, or build without it"
+    return LockError(f"the lock was altered: {what}", hint=hint)
 
 
 def lock_of(environment: Environment) -> Lock:
@@ -119,17 +138,32 @@ def read_lock_file(path: Path) -> Lock:
     """The lock in a file, or in a folder's `specbuild.lock`. Raises UsageError."""
     file = path / LOCK_FILE if path.is_dir() else path
     try:
-        return Lock.model_validate_json(file.read_bytes())
+        text = file.read_bytes()
     except OSError as error:
         raise UsageError(
             f"the lock {file} cannot be read: {error.strerror}", hint="a build writes one beside its Dockerfile"
         ) from error
+    try:
+        return Lock.model_validate_json(text)
     except ValidationError as error:
+        if (newer := _schema_of(text)) > SCHEMA_VERSION:
+            raise UsageError(
+                f"{file} is a lock of a newer SpecBuild: its form is {newer}, and this one reads {SCHEMA_VERSION}",
+                hint="update SpecBuild, or build without the lock",
+            ) from error
         first = error.errors(include_url=False)[0]
         where = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] else ""
         raise UsageError(
             f"{file} is not a lock of this version of SpecBuild: {where}{first['msg']}", hint="build without it"
         ) from error
+
+
+def _schema_of(text: bytes) -> int:
+    """The version of its form that a lock names; 0 for what names none."""
+    try:
+        return _Form.model_validate_json(text).schema_version
+    except ValidationError:
+        return 0
 
 
 def facts_digest(facts: Facts) -> str:

@@ -6,12 +6,14 @@ result, so two strategies that propose the same commands propose the same Recipe
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import cached_property
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from specbuild.model import Frozen, digest_of
 
@@ -30,6 +32,9 @@ UV = "/opt/uv/bin/uv"
 
 SALT = "SPECBUILD_SALT"
 """Variable that keeps apart what would else share its checkpoints."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 PLANNED = "planned:"
 """With the name of a base, in place of the digest that it will have once it is made."""
@@ -56,6 +61,23 @@ class Level(StrEnum):
     COMMAND = "command"
 
 
+def _sayable(variables: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    for name, value in variables:
+        if not _NAME.fullmatch(name) or "\0" in value:
+            raise ValueError(f"no process, shell or Dockerfile can have a variable {name!r} of that value")
+    return variables
+
+
+def _for_a_shell(variables: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    if odd := [name for name, _ in variables if not _SHELL_NAME.fullmatch(name)]:
+        raise ValueError(f"no shell can export a variable {odd[0]!r}")
+    return tuple(sorted(variables))
+
+
+Variables = Annotated[tuple[tuple[str, str], ...], AfterValidator(_sayable)]
+"""Names and values of an environment; among the names those with dots and dashes that some images have."""
+
+
 class BaseRef(Frozen):
     """A root filesystem by name and content."""
 
@@ -69,7 +91,7 @@ class BaseRef(Frozen):
     """Debian code name or other release name, if the base is of such a family."""
     portable: bool = True
     """Whether the base can be had on another machine (`host` cannot)."""
-    env: tuple[tuple[str, str], ...] = ()
+    env: Variables = ()
     """Variables that an image sets for all that runs in it, such as a `PATH` of its own."""
 
     @property
@@ -88,18 +110,13 @@ class Step(Frozen):
     """A few words for people; not part of the digest."""
     cwd: str = SOURCE_DIR
     """An existing absolute folder in the sandbox."""
-    env: tuple[tuple[str, str], ...] = ()
+    env: Annotated[Variables, AfterValidator(_for_a_shell)] = ()
     """Variables added to the minimal environment, sorted by name. They hold for later Steps only if repeated."""
     network: bool = True
     caches: tuple[str, ...] = ()
     """Names of shared caches that the Step may use (`uv`, `pip`, `apt`); not part of the digest."""
     timeout: float = Field(default=1800.0, gt=0)
     """Seconds; not part of the digest."""
-
-    @field_validator("env")
-    @classmethod
-    def _sorted(cls, env: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted(env))
 
     @cached_property
     def digest(self) -> str:
@@ -157,7 +174,7 @@ class Recipe(Frozen):
     base: BaseRef
     steps: tuple[Step, ...]
     check: Check
-    test_env: tuple[tuple[str, str], ...] = ()
+    test_env: Variables = ()
     """Variables that belong to the finished environment (`PATH`, `VIRTUAL_ENV`), for `run`, `shell` and export."""
 
     @cached_property

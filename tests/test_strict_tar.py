@@ -34,12 +34,9 @@ RUBBISH = {
 
 
 def names(archive: bytes, mode: str) -> list[str]:
-    found: list[str] = []
     reading = "r:" if mode == "r:" else "r|"
     with tarfile.open(fileobj=io.BytesIO(archive), mode=reading, tarinfo=StrictTarInfo) as tar:
-        for member in tar:
-            found.append(member.name)
-    return found
+        return [member.name for member in tar]
 
 
 @pytest.mark.timeout(30)

@@ -15,7 +15,7 @@ from specbuild.environment import Environment
 from specbuild.export.devcontainer import devcontainer
 from specbuild.export.dockerfile import dockerfile
 from specbuild.export.engine import find_engine
-from specbuild.export.image import Image, image_name, make_image
+from specbuild.export.image import Image, image_name, make_image, source_date
 from specbuild.export.image_files import write_docker_archive, write_layout, write_layout_tar
 from specbuild.export.layers import Compression, write_root
 from specbuild.export.publish import push
@@ -34,8 +34,10 @@ async def deliver(
 ) -> Exported:
     """Export the Environment. What exists already stays as it is unless `force`; `client` leads to an engine.
 
-    Raises UsageError for what cannot be exported or written, StoreError for trouble with the store.
+    Raises UsageError for what cannot be exported or written, or a date that is none, StoreError for trouble with the
+    store.
     """
+    source_date()  # what cannot be meant is told before layers are made
     match target.format:
         case Format.DOCKERFILE:
             return _text(environment, target, dockerfile(environment), force=force)

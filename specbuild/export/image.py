@@ -28,6 +28,11 @@ from specbuild.sandbox.passthrough import base_environment
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999, the last that the labels' form (RFC 3339) has."""
+_LONGEST_NAME = 100
+"""Characters; engines take 255 for all of a name, and files are named after it."""
+_LONGEST_TAG = 128
 _LABEL = "org.opencontainers.image"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386", "ppc64le": "ppc64le"}
 """The kernel's names and Go's; the others are the same."""
@@ -137,13 +142,22 @@ def created_at(environment: Environment) -> str:
 
     https://reproducible-builds.org/specs/source-date-epoch/. Raises ConfigError for a variable that is no number.
     """
-    if given := os.environ.get("SOURCE_DATE_EPOCH"):
-        if not re.fullmatch(r"\d{1,12}", given):
-            raise ConfigError(f"SOURCE_DATE_EPOCH is {given!r}, which is no number of seconds since 1970")
-        moment = datetime.fromtimestamp(int(given), UTC)
-    else:
-        moment = datetime.fromisoformat(environment.repo.date or environment.created).astimezone(UTC)
+    moment = source_date() or datetime.fromisoformat(environment.repo.date or environment.created).astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def source_date() -> datetime | None:
+    """What `SOURCE_DATE_EPOCH` says, if it is set. Raises ConfigError for what is no time of the years up to 9999."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if not given:
+        return None
+    seconds = int(given) if re.fullmatch(r"[0-9]{1,12}", given) else _LAST_SECOND + 1
+    if seconds > _LAST_SECOND:
+        raise ConfigError(
+            f"SOURCE_DATE_EPOCH is {given!r}, which is no number of seconds since 1970",
+            hint='set it as in SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)", or unset it',
+        )
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def runtime_config(environment: Environment) -> dict[str, Any]:
@@ -189,8 +203,9 @@ def image_name(environment: Environment) -> str:
     """`specbuild/NAME:TAG`, from where the source tree came from and its revision."""
     origin = re.sub(r"^pypi:|\.git$|\.(?:tar\.\w+|tgz|zip|whl)$", "", environment.repo.origin.rstrip("/"))
     stem, _, version = origin.rpartition("/")[2].partition("==")
-    name = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-") or "environment"
-    tag = re.sub(r"[^\w.-]+", "-", version or (environment.repo.revision or environment.repo.digest)[:12]).lstrip("-.")
+    name = re.sub(r"[^a-z0-9]+", "-", stem.lower())[:_LONGEST_NAME].strip("-") or "environment"
+    words = version or (environment.repo.revision or environment.repo.digest)[:12]
+    tag = re.sub(r"[^\w.-]+", "-", words, flags=re.ASCII).lstrip("-.")[:_LONGEST_TAG]
     return f"specbuild/{name}:{tag or 'latest'}"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from specbuild.errors import UsageError
 from specbuild.model import Frozen
+from specbuild.oci.reference import parse_reference
 
 
 class Format(StrEnum):
@@ -88,16 +89,29 @@ class Exported(Frozen):
 
 
 def parse_target(text: str) -> Target:
-    """`FORMAT` or `FORMAT:PLACE`. Raises UsageError for an unknown format, or a registry without a name."""
+    """`FORMAT` or `FORMAT:PLACE`. Raises UsageError for an unknown format, or what is no name of an image."""
     name, _, place = text.partition(":")
     if name not in {each.value for each in Format}:
         near = difflib.get_close_matches(name, [each.value for each in Format], n=1)
         guess = f"did you mean {near[0]!r}? " if near else ""
         raise UsageError(f"there is no export format {name!r}", hint=f"{guess}known: {', '.join(Format)}")
-    target = Target(Format(name), place)
-    if target.format is Format.REGISTRY and not place:
+    kind = Format(name)
+    if kind is Format.REGISTRY and not place:
         raise UsageError("a registry needs the name of the image", hint="registry:HOST/NAME:TAG")
-    return target
+    if kind in {Format.REGISTRY, Format.ENGINE} and place:
+        place = _image_name(place)
+    return Target(kind, place)
+
+
+def _image_name(text: str) -> str:
+    """The name with its tag, without which engines load nothing. Raises UsageError before anything is made."""
+    reference = parse_reference(text)
+    if reference.digest:
+        raise UsageError(
+            f"{text!r} names an image by its digest, which it has from what it holds",
+            hint=f"give it a tag: {reference.name}:TAG",
+        )
+    return reference.familiar
 
 
 _MARKS = ("oci-layout", "devcontainer.json")
@@ -110,13 +124,9 @@ def new_output(path: Path, *, force: bool) -> Generator[Path]:
 
     Raises UsageError if something is there already, unless `force`; a folder that is no export is never replaced.
     """
-    if path.exists() or path.is_symlink():
-        if not force:
-            raise UsageError(f"{path} exists already", hint="name another place, or give --force to replace it")
-        if path.is_dir() and not any((path / mark).is_file() for mark in _MARKS) and any(path.iterdir()):
-            raise UsageError(f"the folder {path} holds files that are no export", hint="name another folder")
-    draft = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+    draft = path.parent / f".specbuild-{secrets.token_hex(8)}"
     try:
+        _check_place(path, force=force)
         path.parent.mkdir(parents=True, exist_ok=True)
         yield draft
         if path.is_dir() and not path.is_symlink():
@@ -129,3 +139,15 @@ def new_output(path: Path, *, force: bool) -> Generator[Path]:
             shutil.rmtree(draft, ignore_errors=True)
         else:
             draft.unlink(missing_ok=True)
+
+
+def _check_place(path: Path, *, force: bool) -> None:
+    """Raises UsageError for what may not be replaced, OSError for what is no place."""
+    if not (path.exists() or path.is_symlink()):
+        return
+    if not force:
+        raise UsageError(f"{path} exists already", hint="name another place, or give --force to replace it")
+    if not (path.is_file() or path.is_dir() or path.is_symlink()):
+        raise UsageError(f"{path} is a device or a pipe, which is not replaced", hint="name another place")
+    if path.is_dir() and not any((path / mark).is_file() for mark in _MARKS) and any(path.iterdir()):
+        raise UsageError(f"the folder {path} holds files that are no export", hint="name another folder")

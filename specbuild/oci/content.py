@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -40,6 +41,7 @@ _ARCHITECTURES = {
     "loongarch64": "loong64",
 }
 """The kernel's names and Go's, which images use; the others are the same."""
+_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=([^\0\ud800-\udfff]*)", re.DOTALL)
 _ALSO_RUNS = {"amd64": ("386",), "arm64": ("arm",)}
 """Of which other architectures programs run there, too."""
 _ARM_VARIANTS = ("v8", "v7", "v6", "v5")
@@ -123,9 +125,9 @@ class ImageConfig(BaseModel):
 
     @property
     def env(self) -> tuple[tuple[str, str], ...]:
-        """The variables that its commands start with."""
-        pairs = [entry.partition("=") for entry in (self.config.Env if self.config else None) or ()]
-        return tuple((name, value) for name, found, value in pairs if found and name)
+        """The variables that its commands start with, but for those that no process, shell or Dockerfile can have."""
+        found = map(_VARIABLE.fullmatch, (self.config.Env if self.config else None) or ())
+        return tuple((match[1], match[2]) for match in found if match)
 
     @property
     def user(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from specbuild.environment import Environment, RepoInfo, Seconds
 from specbuild.errors import ConfigError, UsageError
-from specbuild.export.image import Image, assemble, image_name, runtime_config, test_command
+from specbuild.export.image import Image, assemble, image_name, runtime_config, source_date, test_command
 from specbuild.export.image_files import write_docker_archive, write_layout, write_layout_tar
 from specbuild.export.layers import Compression, LayerFile
 from specbuild.export.targets import WORDS, Format, Target, new_output, parse_target
@@ -198,6 +199,47 @@ def test_an_unknown_format_is_told_with_the_known_ones() -> None:
         parse_target("docker-archiv:x")
     assert "'docker-archive'" in caught.value.hint
     assert "rootfs" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [("tool", "tool:latest"), ("localhost:5000/a/b", "localhost:5000/a/b:latest"), ("docker.io/library/x:1", "x:1")],
+)
+def test_an_image_gets_the_tag_that_engines_want(given: str, place: str) -> None:
+    assert parse_target(f"engine:{given}").place == parse_target(f"registry:{given}").place == place
+    assert parse_target("engine").place == ""
+
+
+@pytest.mark.parametrize("name", ["Tool", "a b", "-x", "a:b:c", "https://x/y", "a@sha256:" + "0" * 64, "a@sha256:1"])
+def test_what_is_no_name_of_an_image_is_told_before_anything_is_made(name: str) -> None:
+    for kind in ("engine", "registry"):
+        with pytest.raises(UsageError, match=r"no name|by its digest"):
+            parse_target(f"{kind}:{name}")
+
+
+def test_a_device_is_not_replaced_even_by_force(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(UsageError, match="device or a pipe"), new_output(place, force=True) as draft:
+            draft.write_text("x")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_name_may_be_as_long_as_files_have_them(tmp_path: Path) -> None:
+    with new_output(tmp_path / ("n" * 255), force=False) as draft:
+        draft.write_text("x")
+    assert (tmp_path / ("n" * 255)).read_text() == "x"
+    with pytest.raises(UsageError, match="too long"), new_output(tmp_path / ("n" * 256), force=False) as draft:
+        draft.write_text("x")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("given", ["999999999999", "253402300800", "\u0663", "-1", "x", " 5", "1e3", "1" * 20])
+def test_a_date_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", given)
+    with pytest.raises(ConfigError, match="no number of seconds") as caught:
+        source_date()
+    assert "unset" in caught.value.hint
 
 
 def test_what_is_there_stays_unless_it_is_forced(tmp_path: Path) -> None:

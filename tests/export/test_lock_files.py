@@ -9,7 +9,7 @@ import pytest
 
 from specbuild.environment import Environment, Package, RepoInfo, Seconds
 from specbuild.errors import LockError, UsageError
-from specbuild.lockfile import compare_packages, lock_of, read_lock_file
+from specbuild.lockfile import Lock, compare_packages, lock_of, read_lock_file
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind, source_step
 from specbuild.verify.verdict import Verdict
 
@@ -84,13 +84,66 @@ def test_an_altered_lock_is_refused(tmp_path: Path, before: str, after: str, wha
         read_lock_file(file).to_recipe()
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"schema_version": 99}', "\0"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "\0", "[" * 100_000, '{"schema_version": "new"}', '{"schema_version": 1}', "\ufeff{}"]
+)
 def test_what_is_no_lock_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "specbuild.lock").write_text(text)
     with pytest.raises(UsageError, match="not a lock"):
         read_lock_file(tmp_path)
     with pytest.raises(UsageError, match="cannot be read"):
         read_lock_file(tmp_path / "none")
+
+
+def test_a_lock_of_a_newer_form_is_told_as_such(tmp_path: Path) -> None:
+    newer = json.loads(lock_of(environment()).dump()) | {"schema_version": 2, "signatures": []}
+    (tmp_path / "specbuild.lock").write_text(json.dumps(newer))
+    with pytest.raises(UsageError, match="newer SpecBuild: its form is 2") as caught:
+        read_lock_file(tmp_path)
+    assert "update" in caught.value.hint
+
+
+def test_every_cut_of_a_lock_is_no_lock(tmp_path: Path) -> None:
+    text = lock_of(environment()).dump()
+    for end in range(0, len(text) - 2, 37):
+        (tmp_path / "specbuild.lock").write_text(text[:end])
+        with pytest.raises(UsageError, match="not a lock"):
+            read_lock_file(tmp_path)
+
+
+def relocked(**changes: object) -> Lock:
+    """A lock that somebody has edited with all digests made anew."""
+    made = environment()
+    assert made.recipe is not None
+    recipe = made.recipe.model_copy(update=changes)
+    return lock_of(made.model_copy(update={"recipe": recipe, "base": recipe.base}))
+
+
+def test_another_tree_cannot_be_passed_off_as_one_that_was_seen() -> None:
+    assert relocked().to_recipe()
+    with pytest.raises(LockError, match="the source tree"):
+        relocked(steps=(source_step("e" * 64),)).to_recipe()
+
+
+@pytest.mark.parametrize("digest", ["latest", "sha256:../../../etc/x", "sha256:" + "A" * 64, "", "sha256:\n"])
+def test_a_base_that_is_not_pinned_is_refused(digest: str) -> None:
+    with pytest.raises(LockError, match="no digest"):
+        relocked(base=BASE.model_copy(update={"digest": digest})).to_recipe()
+
+
+@pytest.mark.parametrize("name", ["", "A B", "A=B", "-f", "1x", "A\nRUN b", "A;b", "\u00e9"])
+def test_a_variable_that_nothing_can_have_is_in_no_lock(tmp_path: Path, name: str) -> None:
+    text = json.loads(lock_of(environment()).dump())
+    for env in (text["base"]["env"], text["test_env"], text["steps"][1]["step"]["env"]):
+        env.append([name, "x"])
+        (tmp_path / "specbuild.lock").write_text(json.dumps(text))
+        with pytest.raises(UsageError, match="not a lock"):
+            read_lock_file(tmp_path)
+        env[-1] = ["NAME", "a\0b"]
+        (tmp_path / "specbuild.lock").write_text(json.dumps(text))
+        with pytest.raises(UsageError, match="not a lock"):
+            read_lock_file(tmp_path)
+        env.pop()
 
 
 def test_a_failed_environment_has_no_lock() -> None:
