@@ -7,7 +7,6 @@ The archive's form has changed over time: `ID/layer.tar` with manifests at the e
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import tarfile
@@ -22,25 +21,29 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from specbuild.errors import DownloadError, ImageNotFoundError, IntegrityError
+from specbuild.errors import DownloadError, ImageNotFoundError, IntegrityError, UsageError
 from specbuild.http import Answer, Client, Network
 from specbuild.oci.compression import open_layer
 from specbuild.oci.content import ImageConfig, mismatch
-from specbuild.oci.places import table, texts
+from specbuild.oci.places import from_json, table, texts
+from specbuild.oci.reference import parse_reference
 from specbuild.strict_tar import StrictTarInfo
 
 _API = "http://engine/v1.41"
 """What Docker 20.10 and Podman 4 speak, and all since."""
 _HEX = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
 _SPOOL = ".layer"
 
 
 class EngineImage:
-    """An image as the engine tells of it."""
+    """An image as the engine tells of it. Raises ValueError for what makes no sense."""
 
     def __init__(self, name: str, told: Mapping[str, object]) -> None:
         self.name = name
         self.id = str(told.get("Id") or "")
+        if not _ID.fullmatch(self.id):
+            raise ValueError(f"an image has the id {self.id[:80]!r}")
         """Its digest, by which the engine finds it whatever happens to its names."""
         if not self.id.startswith("sha256:"):
             self.id = f"sha256:{self.id}"
@@ -66,8 +69,16 @@ class Engine:
 
     async def inspect(self, name: str) -> EngineImage:
         """The image of that name, digest or id. Raises ImageNotFoundError."""
+        if not is_name(name):
+            raise ImageNotFoundError(f"{name!r} is neither the name nor the id of an image", status=404)
         async with self._ask(f"images/{quote(name, safe=':@/')}/json", name) as answer:
-            return EngineImage(name, table(json.loads(await answer.read())))
+            try:
+                return EngineImage(name, table(from_json(await answer.read())))
+            except ValueError as error:
+                raise DownloadError(
+                    f"what answers at {self._socket} is no container engine, or an odd one: {_first_line(error)}",
+                    hint="check DOCKER_HOST, or the Docker context",
+                ) from error
 
     async def save(self, image: EngineImage, sink: int) -> None:
         """Write the image's archive to a pipe."""
@@ -165,6 +176,21 @@ class SavedLayers:
             self._found[diff_id] = path
         else:
             path.write_bytes(b"")  # its name stays taken
+
+
+def is_name(text: str) -> bool:
+    """Whether an image may have that name, or (part of) that id."""
+    if re.fullmatch(r"(?:sha256:)?[0-9a-f]{1,64}", text):
+        return True
+    try:
+        parse_reference(text)
+    except UsageError:
+        return False
+    return True
+
+
+def _first_line(error: ValueError) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:

@@ -90,6 +90,23 @@ async def test_the_engine_is_the_one_that_the_users_docker_context_names(root: b
         assert (await shop.resolve("engine:tool:1")).name == "engine:tool:1"
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "../info", "a b", "a?b=c", "A", "a/../b", "a\nb"])
+async def test_what_names_no_image_is_not_asked_for(tmp_path: Path, name: str) -> None:
+    with fake_engine(tmp_path / "sock", "tool:1", []) as engine:
+        shop = EngineBases(tmp_path, environ={"DOCKER_HOST": engine.address})
+        with pytest.raises(BaseUnavailableError, match="neither the name nor the id"):
+            await shop.resolve(f"engine:{name}")
+        assert engine.requests == []
+
+
+@pytest.mark.parametrize("config", [{"Env": [5]}, {"User": {}}], ids=["environment", "user"])
+async def test_an_engine_that_tells_what_makes_no_sense_is_told(tmp_path: Path, config: dict[str, object]) -> None:
+    with fake_engine(tmp_path / "sock", "tool:1", [], config=config) as engine:
+        shop = EngineBases(tmp_path, environ={"DOCKER_HOST": engine.address})
+        with pytest.raises(BaseUnavailableError, match="no container engine, or an odd one"):
+            await shop.resolve("engine:tool:1")
+
+
 async def test_engines_that_are_not_to_be_had_are_told(tmp_path: Path) -> None:
     elsewhere = EngineBases(tmp_path, environ={"DOCKER_HOST": "tcp://10.0.0.1:2376"})
     with pytest.raises(BaseUnavailableError, match="on this machine only, and DOCKER_HOST is tcp://"):

@@ -135,6 +135,19 @@ def test_the_default_context_stands_for_the_usual_places(tmp_path: Path) -> None
         assert _found(tmp_path).socket in {path, Path("/var/run/docker.sock")}
 
 
+@pytest.mark.parametrize(
+    "address",
+    [*("foo", "fd://", "unix://", "unix://relative", "tcp://", "tcp://:1", "tcp://[::1", "tcp://host:99999", "\0")],
+)
+def test_an_address_that_is_none_is_told(tmp_path: Path, address: str) -> None:
+    with pytest.raises(ConfigError, match="no address") as caught:
+        _found(tmp_path, DOCKER_HOST=address)
+    assert "unix:///" in caught.value.hint
+    _context(tmp_path, "odd", address)
+    with pytest.raises(ConfigError, match="no address"):
+        _found(tmp_path)
+
+
 def test_where_no_engine_is_it_says_where_it_was_looked_for(tmp_path: Path) -> None:
     taken = [path for path in sockets({"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}) if path.is_socket()]
     if taken:

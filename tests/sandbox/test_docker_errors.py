@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -122,6 +123,41 @@ async def test_what_an_engine_refuses_is_told_with_its_words(tmp_path: Path) -> 
         with pytest.raises(EngineFullError, match="no space left") as caught:
             await engine.json(Request("POST", "commit"))
         assert caught.value.status == 500
+
+
+@pytest.mark.parametrize("api", ["", "x.y", "1", "9" * 5000 + ".1"])
+async def test_a_server_that_is_no_engine_is_told(tmp_path: Path, api: str) -> None:
+    async with answering(tmp_path / "sock", {"_ping": (200, "OK")}, api) as endpoint:
+        with pytest.raises(EngineError, match="no container engine") as caught:
+            await Engine(endpoint).__aenter__()
+        assert "DOCKER_HOST" in caught.value.hint
+
+
+@pytest.mark.parametrize("info", [[], None, "page"])
+async def test_an_engine_that_tells_nothing_of_itself_is_none(tmp_path: Path, info: object) -> None:
+    async with answering(tmp_path / "sock", {"_ping": (200, "OK"), "info": (200, info)}) as endpoint:
+        with pytest.raises(EngineError, match="no container engine"):
+            await DockerBackend(tmp_path, endpoint).__aenter__()
+
+
+async def test_an_engine_that_goes_meanwhile_is_told_whatever_was_asked(tmp_path: Path) -> None:
+    async with answering(tmp_path / "sock", {"_ping": (200, "OK")}) as endpoint:
+        engine = await Engine(endpoint).__aenter__()
+    try:
+        with pytest.raises(EngineNotRunningError) as caught:
+            await engine.attached("some").__aenter__()
+        assert "ssl" not in caught.value.message
+        with pytest.raises(EngineNotRunningError):
+            await engine.json(Request("GET", "info"))
+    finally:
+        await engine.__aexit__()
+
+
+async def test_an_engine_over_ssh_without_its_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "asyncssh", None)
+    with pytest.raises(EngineAccessError, match="SSH") as caught:
+        await Engine(Endpoint("ssh://localhost")).__aenter__()
+    assert "pip install" in caught.value.hint
 
 
 async def test_the_probe_says_what_is_wrong(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from specbuild.errors import ConfigError, EngineNotRunningError
 
@@ -97,9 +98,20 @@ def _is_socket(path: Path) -> bool:
         return False
 
 
+def _makes_sense(address: str) -> bool:
+    """Whether it names a socket, or a host and perhaps a port, in a way that engines are reached."""
+    kind, found, rest = address.partition("://")
+    if kind == "unix":
+        return rest.startswith("/") and "\0" not in rest
+    try:
+        parts = urlsplit(address)
+        return bool(found and kind in {"tcp", "http", "https", "ssh"} and parts.hostname and parts.port != 0)
+    except ValueError:  # a port or an address of IPv6 that is none
+        return False
+
+
 def _checked(host: str, origin: str) -> str:
-    kind = host.partition("://")[0] if "://" in host else ""
-    if kind not in {"unix", "tcp", "http", "https", "ssh"}:
+    if not _makes_sense(host):
         raise ConfigError(
             f"{origin} names an engine at {host!r}, which is no address that can be used",
             hint="use unix:///path/to.sock, tcp://host:port or ssh://user@host",

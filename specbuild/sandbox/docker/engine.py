@@ -6,6 +6,7 @@ This is the only module that imports aiodocker.
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -87,8 +88,10 @@ class Engine:
         The answer to `version` would say more, and takes Podman a second.
         """
         async with self.send(Request("GET", "_ping", versioned=False)) as response:
-            api = response.headers.get("Api-Version", "0")
+            api = response.headers.get("Api-Version", "")
             self._libpod = response.headers.get("Libpod-API-Version", "")
+        if not re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", api):
+            raise self._no_engine(f"it names {api!r} as the version of its API")
         if tuple(map(int, api.split("."))) < OLDEST_API:
             raise EngineTooOldError(
                 f"the container engine at {self.endpoint.address} speaks version {api} of Docker's API, and "
@@ -100,6 +103,9 @@ class Engine:
     async def about(self) -> About:
         """Who answers, and how it is set up."""
         info = await self.json(Request("GET", "info"))
+        if not isinstance(info, dict):
+            raise self._no_engine("it has nothing to tell of itself")
+        info = cast("dict[str, Any]", info)
         options: list[str] = info.get("SecurityOptions") or []
         return About(
             name="Podman" if self._libpod else "Docker",
@@ -112,6 +118,12 @@ class Engine:
             follows_links=bool(self._libpod),
             local=self.endpoint.socket is not None,
             libpod=self._libpod,
+        )
+
+    def _no_engine(self, why: str) -> EngineError:
+        return EngineError(
+            f"what answers at {self.endpoint.address} is no container engine: {why}",
+            hint="check DOCKER_HOST, or the Docker context",
         )
 
     async def json(self, request: Request) -> Json:
@@ -177,6 +189,8 @@ class Engine:
         except TimeoutError as error:
             raise _late(call, SHORT) from error
         except aiodocker.DockerError as error:
+            if isinstance(error.__context__, aiohttp.ClientError | OSError):  # it was never asked
+                raise unreachable(self.endpoint, error.__context__) from error
             raise refusal(error.status, error.message, call) from error
         except (aiohttp.ClientError, OSError) as error:
             raise unreachable(self.endpoint, error) from error
@@ -238,7 +252,7 @@ def _connect(endpoint: Endpoint) -> aiodocker.Docker:
     if address.startswith("ssh://"):
         try:
             return aiodocker.Docker(address)
-        except (ImportError, ValueError, RuntimeError) as error:
+        except (aiodocker.DockerError, ImportError, ValueError, RuntimeError) as error:
             raise EngineAccessError(
                 f"the container engine at {address} cannot be reached over SSH: {error}",
                 hint="`pip install aiodocker[ssh]`, or forward it: ssh -L ./docker.sock:/var/run/docker.sock",

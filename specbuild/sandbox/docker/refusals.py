@@ -42,13 +42,14 @@ def refusal(status: int, message: str, call: str) -> EngineError:
 def unreachable(endpoint: Endpoint, error: Exception) -> EngineError:
     """The error for a connection that could not be made, or broke."""
     where = f"the container engine at {endpoint.address}"
+    said = str(error).replace(" ssl:default", "")  # aiohttp says it of what has nothing to do with TLS
     named = f" ({endpoint.origin})" if endpoint.origin else ""
     number = getattr(error, "errno", None)
     if number in {errno.EACCES, errno.EPERM}:
         hint = "join its group (`usermod -aG docker $USER`, then log in again), or use a rootless engine"
-        return EngineAccessError(f"{where}{named} does not let you in: {error}", hint=hint)
+        return EngineAccessError(f"{where}{named} does not let you in: {said}", hint=hint)
     if isinstance(error.__cause__, ssl.SSLError) or "certificate" in str(error).lower():
         hint = "see DOCKER_CERT_PATH, DOCKER_TLS_VERIFY, or the TLS files of the Docker context"
-        return EngineAccessError(f"{where}{named} cannot be trusted, or does not trust us: {error}", hint=hint)
+        return EngineAccessError(f"{where}{named} cannot be trusted, or does not trust us: {said}", hint=hint)
     hint = "start it (`systemctl start docker`, or `podman system service -t 0`), or set DOCKER_HOST"
-    return EngineNotRunningError(f"{where}{named} does not answer: {error}", hint=hint)
+    return EngineNotRunningError(f"{where}{named} does not answer: {said}", hint=hint)

@@ -287,8 +287,10 @@ class DockerSandbox:
             if dig(found, "State", "OOMKilled") or (status == _KILLED and self._limits.memory_bytes):
                 hit = envelope.out_of_memory(self._limits)
                 return hit.end, code, hit.note
+            last = tail.strip() or dig(found, "State", "Error") or ""
             raise SandboxError(
-                f"the command's container ended with {status}: {tail.strip() or dig(found, 'State', 'Error')}"
+                f"the command's container ended with {status} before the command did{f': {last}' if last else ''}",
+                hint="see whether somebody has stopped it, or the engine" if status == _KILLED else "",
             )
         if not report.ran:
             return End.EXITED, not_run(tail), tail.strip()
