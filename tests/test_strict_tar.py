@@ -34,8 +34,12 @@ RUBBISH = {
 
 
 def names(archive: bytes, mode: str) -> list[str]:
-    reading = "r:" if mode == "r:" else "r|"
-    with tarfile.open(fileobj=io.BytesIO(archive), mode=reading, tarinfo=StrictTarInfo) as tar:
+    source = io.BytesIO(archive)
+    with (
+        tarfile.open(fileobj=source, mode="r:", tarinfo=StrictTarInfo)
+        if mode == "r:"
+        else tarfile.open(fileobj=source, mode="r|", tarinfo=StrictTarInfo)
+    ) as tar:
         return [member.name for member in tar]
 
 

@@ -9,7 +9,7 @@ from specbuild.errors import DownloadError
 _PORTS = {"http": 80, "https": 443}
 
 
-def joined(base: str, location: str) -> str:
+def resolved(base: str, location: str) -> str:
     """Where a `Location` header leads; to the same host never in a less safe way. Raises DownloadError for nowhere.
 
     A registry that does not know of the proxy before it, which does its TLS, tells of http.

@@ -11,7 +11,7 @@ import anyio
 
 from specbuild.errors import DownloadError, ImageNotFoundError, TransientError
 from specbuild.http import Answer, Network
-from specbuild.oci.addresses import joined
+from specbuild.oci.addresses import resolved
 from specbuild.oci.content import Descriptor, check_digest, descriptor_of
 from specbuild.oci.hosts import endpoints
 from specbuild.oci.places import Places
@@ -116,7 +116,7 @@ async def _begin(registry: Registry, upload: Upload) -> str | None:
         location = answer.headers.get("location", "")
         if answer.status != 202 or not location:
             raise DownloadError(f"{registry.shown} tells of no place to send a blob to (HTTP {answer.status})")
-        return joined(answer.url, location)
+        return resolved(answer.url, location)
 
     path = f"blobs/uploads/{'?' if query else ''}{urlencode(query)}"
     return await registry.once("POST", path, look, content=lambda: b"")

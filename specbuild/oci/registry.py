@@ -27,7 +27,7 @@ from specbuild.errors import (
     UnreachableError,
 )
 from specbuild.http import Answer, Client, Network
-from specbuild.oci.addresses import joined, same_origin
+from specbuild.oci.addresses import resolved, same_origin
 from specbuild.oci.authorization import Authorization, login_hint
 from specbuild.oci.content import ACCEPTED, LARGEST_MANIFEST, check_digest
 from specbuild.oci.credentials import Credentials, find_credentials
@@ -156,7 +156,7 @@ class Registry:
                 challenge = answer.headers.get("www-authenticate", "")
                 if answer.status in _REDIRECTS and redirects < _MOST_REDIRECTS:  # of what is sent as it is read
                     redirects += 1
-                    url = joined(answer.url, answer.headers.get("location", ""))
+                    url = resolved(answer.url, answer.headers.get("location", ""))
                     continue
                 if answer.status != 401 or not challenge or not self._is_ours(url) or challenges == _CHALLENGES:
                     await self._judge(answer)

@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from specbuild.errors import DownloadError, ImageNotFoundError, RateLimitedError, RegistryDeniedError
-from specbuild.oci.addresses import joined, same_origin
+from specbuild.oci.addresses import resolved, same_origin
 from specbuild.oci.content import OCI_INDEX, OCI_MANIFEST
 from specbuild.oci.credentials import find_credentials
 from specbuild.oci.places import Places
@@ -250,7 +250,7 @@ async def test_an_upload_that_is_sent_elsewhere_is_sent_there(server: TestRegist
     ],
 )
 def test_nothing_leads_to_the_same_host_in_a_less_safe_way(base: str, location: str, leads: str) -> None:
-    assert joined(base, location) == leads
+    assert resolved(base, location) == leads
 
 
 @pytest.mark.parametrize(
