@@ -98,6 +98,7 @@ async def _replay(
         won.workshop(backend, surroundings),
         limits=surroundings.limits,
         on_line=clock.line("replay"),
+        on_step=lambda title: clock.phase("replay", title),
         logs=logs,
         look=look,
     )

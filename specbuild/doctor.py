@@ -17,7 +17,7 @@ from specbuild.bases.bootstrap import KEYRING
 from specbuild.bases.masks import Machine
 from specbuild.bases.programs import find_program
 from specbuild.config import Settings
-from specbuild.errors import SpecBuildError, StoreError
+from specbuild.errors import ConfigError, EngineNotRunningError, SpecBuildError, StoreError
 from specbuild.sandbox.backends import named_backend, open_backend
 from specbuild.sandbox.contract import Finding
 from specbuild.sandbox.docker.endpoint import find_endpoint
@@ -40,7 +40,7 @@ async def examine(settings: Settings) -> tuple[Finding, ...]:
         with on_disk(settings.cache_dir):
             found = [*await anyio.to_thread.run_sync(_machine, settings)]
             found += await _sandboxes(settings)
-            found += await anyio.to_thread.run_sync(_tools, settings)
+            found += [*await anyio.to_thread.run_sync(_tools, settings), await _engines()]
     except StoreError as error:
         return (_system(), _cores(), _memory(), Finding("cache", False, error.message, error.hint))
     return tuple(found)
@@ -51,7 +51,7 @@ def _machine(settings: Settings) -> list[Finding]:
 
 
 def _tools(settings: Settings) -> list[Finding]:
-    return [_git(), _bases(settings), _mirror(settings), *_network(settings), _engines()]
+    return [_git(), _bases(settings), _mirror(settings), *_network(settings)]
 
 
 async def _sandboxes(settings: Settings) -> list[Finding]:
@@ -176,15 +176,23 @@ def _network(settings: Settings) -> Iterator[Finding]:
     yield Finding("package indexes", True, detail, "; ".join(host.redact(note) for note in host.notes))
 
 
-def _engines() -> Finding:
-    """Not needed where overlay works; whether one would serve, `--backend docker` shows."""
+async def _engines() -> Finding:
+    """Not needed where overlay works; what keeps one from answering is told, so that nobody relies on it."""
     there = [name for name in ("docker", "podman") if find_program(name)]
     names = ", ".join(there) or "no program of one"
+    from specbuild.sandbox.docker.probe import ask_engine  # aiodocker takes a while to import
+
     try:
-        found = find_endpoint()
-    except SpecBuildError as error:
+        endpoint = find_endpoint()
+    except EngineNotRunningError as error:
         return Finding("container engines", True, f"{names}; none listens (none is needed)", error.hint)
-    return Finding("container engines", True, f"{names}; {found.address}, by {found.origin} (not needed)")
+    except ConfigError as error:
+        return Finding("container engines", True, f"{names}; {error.message} (none is needed)", error.hint)
+    try:
+        about = await ask_engine(endpoint)
+    except SpecBuildError as error:
+        return Finding("container engines", True, f"{names}; {error.message} (none is needed)", error.hint)
+    return Finding("container engines", True, f"{names}; {about} (not needed)")
 
 
 def _printed(*command: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
@@ -33,6 +34,15 @@ from specbuild.sandbox.passthrough import base_environment
 from specbuild.verify import verify
 from specbuild.verify.verdict import Verdict
 
+_LOCAL = ("debian:", "engine:")
+"""Bases that no registry has: made on this machine, or taken from an engine that may be another one."""
+_UNTRUSTED = re.compile(
+    r"CERTIFICATE_VERIFY_FAILED|certificate verif\w+ failed|self[- ]signed certificate|invalid peer certificate"
+    r"|unable to get local issuer certificate|SSL certificate problem",
+    re.IGNORECASE,
+)
+"""Python's, OpenSSL's, uv's, curl's and git's words for a certificate that nobody vouches for."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
@@ -49,16 +59,16 @@ class EngineOptions:
 async def replay_by_engine(won: OpenEnvironment, options: EngineOptions, clock: Clock) -> Environment:
     """The Environment with what came of building its Dockerfile with the user's engine, and testing inside.
 
-    Where the base was made on this machine, the engine is given that very base. A step of the Dockerfile that fails
+    Where no registry has the base, the engine is given that very base. A step of the Dockerfile that fails
     makes the Verdict not ok. Raises SandboxUnavailableError without an engine, SandboxError if it cannot build or run
     the image for reasons of its own, UsageError if files that it takes are gone.
     """
     engine = await find_engine(won.settings.client)
     clock.phase("replay", f"with {engine.name}")
     began = clock.now()
-    async with _base_image(won, options, engine) as base, _built(won, options, engine, base) as built:
+    async with _base_image(won, options, engine, clock) as base, _built(won, options, engine, base, clock) as built:
         if isinstance(built, StepFailed):
-            replay = Replay(won, _not_built(won, built), None, clock.now() - began)
+            replay = Replay(won, _not_built(won, built, options), None, clock.now() - began)
         else:
             replay = await _judge(won, options, engine, built, clock, began)
     clock.reporter.emit(Replayed(at=clock.now(), same=replay.agrees, verdict=replay.verdict))
@@ -76,12 +86,15 @@ async def write_base_archive(won: OpenEnvironment, archive: Path, name: str) -> 
 
 
 @asynccontextmanager
-async def _base_image(won: OpenEnvironment, options: EngineOptions, engine: Engine) -> AsyncGenerator[str]:
+async def _base_image(
+    won: OpenEnvironment, options: EngineOptions, engine: Engine, clock: Clock
+) -> AsyncGenerator[str]:
     """A name of the image to start from that nobody else uses."""
     base = won.committed().base
     name = f"localhost/specbuild/base:{secrets.token_hex(6)}"
+    clock.phase("replay", f"{engine.name} is given the base {options.base or base.name}")
     try:
-        if options.base or not base.name.startswith("debian:"):
+        if options.base or not base.name.startswith(_LOCAL):
             await engine.alias(options.base or dockerfile_base(base), name)
         else:
             with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
@@ -94,12 +107,13 @@ async def _base_image(won: OpenEnvironment, options: EngineOptions, engine: Engi
 
 @asynccontextmanager
 async def _built(
-    won: OpenEnvironment, options: EngineOptions, engine: Engine, base: str
+    won: OpenEnvironment, options: EngineOptions, engine: Engine, base: str, clock: Clock
 ) -> AsyncGenerator[str | StepFailed]:
     """The name of the image that the Dockerfile gives, or the step that failed."""
     name = f"localhost/specbuild/replay:{secrets.token_hex(6)}"
     arguments = {**options.arguments, "BASE": base}
     source = "" if fetchable(won) else str(load_repo(won, Library(won.settings.cache_dir).place(won.id)).path)
+    clock.phase("replay", f"{engine.name} builds the Dockerfile")
     build = BuildOptions(network=options.network, arguments=arguments, context=source, base=base)
     try:
         yield await build_image(engine, name, dockerfile(won), build) or name
@@ -109,14 +123,17 @@ async def _built(
         await prune_images(engine, f"specbuild.environment={won.id}")
 
 
-def _not_built(won: OpenEnvironment, failed: StepFailed) -> Verdict:
-    how = f"a step of the Dockerfile exited with status {failed.status}; the last lines:\n{failed.output}"
+def _not_built(won: OpenEnvironment, failed: StepFailed, options: EngineOptions) -> Verdict:
+    how = f"a step of the Dockerfile exited with status {failed.status}; its last lines:\n{failed.output}"
+    if _UNTRUSTED.search(failed.output) and "CA_CERTIFICATE" not in options.arguments:
+        how += '\nbehind a certificate authority of your own: --build-arg CA_CERTIFICATE="$(cat ca.pem)"'
     return Verdict(level=won.committed().check.level, ok=False, reason=how)
 
 
 async def _judge(
     won: OpenEnvironment, options: EngineOptions, engine: Engine, image: str, clock: Clock, began: float
 ) -> Replay:
+    clock.phase("replay", won.committed().check.step.title or "verify")
     recipe = won.committed()
     tracked = load_repo(won, Library(won.settings.cache_dir).place(won.id)).tracked
     network = options.network if recipe.check.step.network else "none"

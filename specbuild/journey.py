@@ -42,6 +42,7 @@ from specbuild.opened import OpenEnvironment, load_repo, open_environment, save_
 from specbuild.outage import refuse_outage
 from specbuild.revisions import record
 from specbuild.sandbox.backends import open_backend
+from specbuild.sandbox.contract import Backend
 from specbuild.speculate import Later, RaceResult, race
 from specbuild.storage import on_disk
 from specbuild.story import Memory, predictions
@@ -185,15 +186,20 @@ class _Build:
         clock, settings = self._clock, self._settings
         before = pressure.read(settings.cache_dir)
         self._generation = current(settings.cache_dir, max_age=settings.max_age, refresh=settings.refresh).salt
-        found = await self._survey()
-        save_repo(found.repo, self._place)
         opening = open_backend(settings)
-        async with (
-            opening as backend,
-            shared_downloads(Surroundings.of(settings), backend, clock.notify) as surroundings,
-        ):
+        # Before anything is fetched or made: where nothing can fork, that is told at once.
+        async with opening as backend:
             if opening.reason:
                 clock.notify(opening.reason)
+            found = await self._survey()
+            save_repo(found.repo, self._place)
+            holder = Holder(backend=backend.name, engine=opening.engine)
+            return await self._raced(found, backend, holder, before)
+
+    async def _raced(self, found: Survey, backend: Backend, holder: Holder, before: pressure.Reading) -> Environment:
+        """What comes of the race over what was found; `before` is how busy the machine was when the build began."""
+        clock, settings = self._clock, self._settings
+        async with shared_downloads(Surroundings.of(settings), backend, clock.notify) as surroundings:
             if self._lock is not None:
                 await provide_base(self._lock.base, settings, backend, clock.notify)
             workshop = BuildWorkshop(backend, found.repo.path, found.repo.tracked, surroundings)
@@ -227,7 +233,6 @@ class _Build:
             if environment.recipe is None:
                 refuse_outage(environment.candidates)
                 return environment
-            holder = Holder(backend=backend.name, engine=opening.engine)
             won = OpenEnvironment.of(environment.model_copy(update={"held_by": holder}), settings)
             return await conclude(won, backend, surroundings, clock, self._place.logs)
 

@@ -48,7 +48,7 @@ def _candidate(earlier: Earlier, kin: Candidate, recipe: Recipe) -> Candidate:
             "strategy": kin.strategy + TAG,
             "prior": odds.clamp(1 - (1 - kin.prior) * (1 - kept)),
             "expected_seconds": max(kin.expected_seconds * odds.EARLIER_SECONDS**spared, 1.0),
-            "reason": f"from environment {earlier.environment} of {earlier.revision} on; {kin.reason}",
+            "reason": f"goes on from environment {earlier.environment} of {earlier.revision}; {kin.reason}",
         }
     )
 

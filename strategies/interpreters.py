@@ -120,8 +120,10 @@ def _site(base: BaseRef, facts: Facts) -> Site:
         for version in job.pythons:
             if version[:1].isdigit() and minor_of(version):
                 named.setdefault(minor_of(version), job.evidence)
-    if not python or not named:
-        return Site(base, python, 1.0, f"the project names no versions, {base.name} has Python {python or '?'}")
+    if not python:
+        return Site(base, python, 1.0, f"which Python {base.name} has or gets is not known before it runs")
+    if not named:
+        return Site(base, python, 1.0, f"the project names no versions, {base.name} has Python {python}")
     if python in named:
         return Site(base, python, 1.0, f"Python {python} is named by the project", (named[python],))
     return _unnamed(base, python, sorted(named, key=_order))

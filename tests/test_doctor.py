@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -70,3 +71,24 @@ def test_an_unknown_backend_is_a_finding_with_the_known_ones(tmp_path: Path) -> 
     found = findings(tmp_path, backend="wishes")["sandbox"]
     assert not found.ok
     assert "overlay" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        (
+            "unix://{folder}/none",
+            r"engine at unix://.*/none \(DOCKER_HOST\) does not answer: No such file or directory",
+        ),
+        ("tcp://127.0.0.1:9", r"engine at tcp://127.0.0.1:9 \(DOCKER_HOST\) does not answer: Connection refused"),
+        ("nonsense", "DOCKER_HOST names an engine at 'nonsense', which is no address"),
+    ],
+)
+def test_an_engine_that_is_named_is_asked(
+    host: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", host.format(folder=tmp_path))
+    found = findings(tmp_path / "cache")["container engines"]
+    assert re.search(told, found.detail), found.detail
+    assert found.ok, "none is needed where overlay works"
+    assert found.hint

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import specbuild
 from specbuild import Settings
 from specbuild.environment import Environment, Holder, RepoInfo, Seconds
-from specbuild.errors import EngineNotRunningError, UsageError
+from specbuild.errors import ConfigError, EngineNotRunningError, UsageError
 from specbuild.opened import OpenEnvironment
 from specbuild.recipe import BaseRef, Check, Level, Recipe, Step, StepKind
 from specbuild.sandbox.backends import open_backend
@@ -101,3 +102,15 @@ async def test_environments_of_earlier_versions_are_where_the_settings_say(root:
     older = Environment.model_validate_json(environment.model_dump_json(exclude={"held_by"}))
     assert older.held_by is None
     assert await runs(older, Settings(cache_dir=tmp_path, backend="overlay")) == "tiny"
+
+
+async def test_what_cannot_fork_is_told_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/gone.sock")
+    nowhere = tmp_path / "no-such-folder"
+    with pytest.raises(EngineNotRunningError, match="does not answer: No such file or directory"):
+        await specbuild.build(nowhere, settings=Settings(cache_dir=tmp_path, backend="docker"))
+    with pytest.raises(ConfigError, match="no sandbox backend 'podman'") as told:
+        await specbuild.build(nowhere, settings=Settings(cache_dir=tmp_path, backend="podman"))
+    assert "Podman's too" in told.value.hint

@@ -141,6 +141,14 @@ def test_the_journal_tells_the_whole_build(built: OpenEnvironment) -> None:
     assert {"candidate-proposed", "step-started", "step-ended", "verified", "candidate-ended", "replayed"} <= set(kinds)
 
 
+def test_a_replay_tells_which_step_it_is_at(built: OpenEnvironment) -> None:
+    assert built.artifacts.journal is not None
+    events = [json.loads(line) for line in Path(built.artifacts.journal).read_text().splitlines()]
+    told = [event["detail"] for event in events if event["kind"] == "phase" and event["name"] == "replay"]
+    recipe = built.committed()
+    assert told[1:] == [*(step.title for step in recipe.steps), recipe.check.step.title]
+
+
 async def test_setup_sh_makes_the_same_environment_on_the_bare_base(built: OpenEnvironment, settings: Settings) -> None:
     assert built.artifacts.setup_sh is not None
     script_text = await anyio.Path(built.artifacts.setup_sh).read_bytes()

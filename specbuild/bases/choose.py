@@ -33,6 +33,10 @@ _DEFAULT = "bookworm"
 """For source trees that tell nothing: the middle of the releases, with the broadest choice of prebuilt packages."""
 
 
+_BARE = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*")
+"""An image's name without tag, registry or owner."""
+
+
 def _silent(message: str) -> None:
     del message
 
@@ -80,7 +84,8 @@ def _claiming(base: str, known: Mapping[str, BaseProvider]) -> BaseProvider:
             return provider
     ours = ["auto", "host", "debian:bookworm, …", "images by tag or digest (python:3.12)", "engine:IMAGE"]
     names = ", ".join([*ours, *(name for name in known if name not in {*_PROVIDERS, *_LAST})])
-    raise ConfigError(f"there is no base {base!r}", hint=f"known: {names}")
+    tagged = f"an image is named with its tag, as in {base}:latest; " if _BARE.fullmatch(base) else ""
+    raise ConfigError(f"there is no base {base!r}", hint=f"{tagged}known: {names}")
 
 
 @dataclass(frozen=True, slots=True)

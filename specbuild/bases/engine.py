@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -10,14 +11,23 @@ from functools import partial
 from pathlib import Path
 
 from specbuild.bases.images import explained, reference_of
-from specbuild.errors import BaseUnavailableError, ConfigError, EngineNotRunningError, UsageError
+from specbuild.errors import (
+    BaseUnavailableError,
+    ConfigError,
+    EngineNotRunningError,
+    UnreachableError,
+    UsageError,
+)
 from specbuild.oci.engine import Engine, SavedLayers, open_engine
-from specbuild.oci.reference import parse_reference
+from specbuild.oci.reference import Reference, parse_reference
 from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.sandbox.contract import Backend, Checkpoint, ImageLayer, ImageLayers
 from specbuild.sandbox.docker.endpoint import find_endpoint
 
 PREFIX = "engine:"
+
+_ID = re.compile(r"sha256:[0-9a-f]{12,64}|[0-9a-f]{64}")
+"""Shorter ones without `sha256:` are names as well; engines find images by both."""
 
 
 class EngineBases:
@@ -49,15 +59,12 @@ class EngineBases:
         return None
 
     async def resolve(self, base: str) -> BaseRef:
-        """The reference of the image by its id. Raises BaseUnavailableError or TransientError."""
+        """The reference of the image by its id. Raises ConfigError or BaseUnavailableError."""
         name = base.removeprefix(PREFIX)
+        reference = _checked(name)
         with explained(base):
             async with self._engine() as engine:
                 image = await engine.inspect(name)
-        try:
-            reference = parse_reference(name)
-        except UsageError:  # an id
-            reference = None
         return reference_of(base, image.id, image.config, reference)
 
     async def provide(self, ref: BaseRef, backend: Backend) -> Checkpoint:
@@ -80,12 +87,34 @@ class EngineBases:
 
     @asynccontextmanager
     async def _engine(self) -> AsyncGenerator[Engine]:
-        async with open_engine(_socket(self._environ)) as engine:
-            yield engine
+        path, named = _socket(self._environ)
+        try:
+            async with open_engine(path) as engine:
+                yield engine
+        except UnreachableError as error:
+            raise BaseUnavailableError(
+                f"the container engine at {path}{named} does not answer",
+                hint="start it (`systemctl start docker`, or `podman system service -t 0`), or set DOCKER_HOST",
+            ) from error
 
 
-def _socket(environ: Mapping[str, str]) -> Path:
-    """Where the user's engine listens, if that is on this machine and lets him in. Raises BaseUnavailableError."""
+def _checked(name: str) -> Reference | None:
+    """What an image's name says of it; None for an id. Raises ConfigError for what is neither."""
+    if _ID.fullmatch(name):
+        return None
+    try:
+        return parse_reference(name)
+    except UsageError as error:
+        raise ConfigError(
+            f"{PREFIX}{name} names no image", hint="engine:NAME:TAG, or engine:ID, as `docker images` shows them"
+        ) from error
+
+
+def _socket(environ: Mapping[str, str]) -> tuple[Path, str]:
+    """Where the user's engine listens, and what named that, in words.
+
+    Raises BaseUnavailableError unless it is on this machine and lets the user in.
+    """
     try:
         endpoint = find_endpoint(environ)
     except (ConfigError, EngineNotRunningError) as error:
@@ -101,4 +130,4 @@ def _socket(environ: Mapping[str, str]) -> Path:
             f"the container engine at {path} does not let this user in",
             hint="join its group, or start Podman's for this user: `systemctl --user start podman.socket`",
         )
-    return path
+    return path, f" ({endpoint.origin})" if endpoint.origin else ""

@@ -71,5 +71,7 @@ def _line(made: Exported, output: Output) -> str:
     details = [size(made.size_bytes)] if made.size_bytes is not None else []
     if made.layers is not None:
         details.insert(0, plural(made.layers, "layer"))
+    if made.digest:  # a folder of files has none
+        details.append(made.digest[:19])
     mark = output.out.paint(output.out.symbols.won, "green")
-    return f"{mark} {made.format}: {made.place} ({', '.join([*details, made.digest[:19]])})"
+    return f"{mark} {made.format}: {made.place} ({', '.join(details)})"

@@ -58,7 +58,8 @@ def ending(verdict: Verdict) -> str:
     """How a verification ended, on one line: its counts, and why it is not ok."""
     if verdict.ok:
         return counts(verdict)
-    why = clean(verdict.reason.partition("\n")[0])
+    first, _, more = verdict.reason.partition("\n")
+    why = clean(first.removesuffix("; its last lines:") if more else first)
     return f"{counts(verdict)}: {why}" if verdict.collected else why
 
 

@@ -31,6 +31,8 @@ _ACCOUNT = re.compile(r"^(?:The command '|(?:[Ee]rror:? )?building at STEP )", r
 """Begins what a builder says of a step that failed, after the step's own output: its whole script once more."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _REMARK = re.compile(r"^Removing intermediate container [0-9a-f]+\n", re.MULTILINE)
+_NOISE = re.compile(r'^time="[^"]*" level=warning msg="missing .* build argument\b.*\n', re.MULTILINE)
+"""What Podman says of each build argument that was not given."""
 _VERTEX = re.compile(r"^#(?P<number>\d+) ERROR: ", re.MULTILINE)
 """BuildKit mixes the outputs of all steps, each line with its step's number."""
 _IMAGE = re.compile(r"^ ?-{2,3}> (?:Using cache )?(?P<id>[0-9a-f]{11,64})$", re.MULTILINE)
@@ -88,6 +90,11 @@ async def build_image(engine: Engine, name: str, dockerfile: str, options: Build
     raise SandboxError(f"{engine.name} build failed with exit code {status}:\n{end}")
 
 
+def plain(output: str) -> str:
+    """A builder's output without colours, and without its remarks on arguments that were not given."""
+    return _NOISE.sub("", _COLOUR.sub("", output))
+
+
 def step_failed(output: str) -> StepFailed | None:
     """What the output of a build that failed tells of a step; None if no step of it did."""
     found = list(_STEP_FAILED.finditer(output[-(64 << 10) :]))
@@ -126,8 +133,7 @@ def _own_output(output: str) -> str:
 
 
 def _read(log: Path) -> str:
-    """What a builder has printed, without colours."""
-    return _COLOUR.sub("", log.read_text(encoding="utf-8", errors="replace")) if log.exists() else ""
+    return plain(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else ""
 
 
 async def _remove_unfinished(engine: Engine, output: str, base: str) -> None:

@@ -24,7 +24,7 @@ import anyio.to_thread
 from specbuild.errors import DownloadError, ImageNotFoundError, IntegrityError, UsageError
 from specbuild.http import Answer, Client, Network
 from specbuild.oci.compression import open_layer
-from specbuild.oci.content import ImageConfig, mismatch
+from specbuild.oci.content import ImageConfig
 from specbuild.oci.places import from_json, table, texts
 from specbuild.oci.reference import parse_reference
 from specbuild.strict_tar import StrictTarInfo
@@ -119,7 +119,10 @@ class SavedLayers:
             if diff_id not in self._found:
                 await self._take()
         if diff_id not in self._found:
-            raise mismatch(f"no layer of {self._image.name}", "of others only", diff_id)
+            raise IntegrityError(
+                f"the engine's archive of {self._image.name} has no layer {diff_id}",
+                hint="its image may be damaged, or hold an empty file in place of a layer: pull or build it again",
+            )
         return self._found[diff_id]
 
     async def _take(self) -> None:

@@ -56,7 +56,8 @@ def open_backend(settings: Settings, *, engine: str = "") -> Opening:
     """
     if settings.backend not in {"auto", *BACKENDS}:
         raise ConfigError(
-            f"there is no sandbox backend {settings.backend!r}", hint=f"known: auto, {', '.join(BACKENDS)}"
+            f"there is no sandbox backend {settings.backend!r}",
+            hint=f"known: auto, {', '.join(BACKENDS)}; `docker` is any engine that DOCKER_HOST names, Podman's too",
         )
     return Opening(settings, engine)
 

@@ -185,6 +185,7 @@ async def test_an_unknown_name_lists_the_known_ones() -> None:
         await choose_bases(("plan9",), facts(), providers=shops(Shop("debian"), Shop("host")))
     assert "host" in caught.value.hint
     assert "debian:bookworm" in caught.value.hint
+    assert "plan9:latest" in caught.value.hint, "it may be an image, whose tag is missing"
 
 
 def test_providers_are_found_by_name(tmp_path: Path) -> None:

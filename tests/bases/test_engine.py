@@ -12,7 +12,7 @@ import pytest
 from specbuild.bases.choose import provider_of
 from specbuild.bases.engine import EngineBases
 from specbuild.config import Settings
-from specbuild.errors import BaseUnavailableError, UnreachableError
+from specbuild.errors import BaseUnavailableError, ConfigError
 from specbuild.sandbox.contract import Checkpoint
 from specbuild.sandbox.overlay import OverlayBackend
 from specbuild.testing.fake_engine import Form, fake_engine
@@ -76,8 +76,24 @@ async def test_what_an_engine_has_not_is_told(root: bytes, tmp_path: Path) -> No
         with pytest.raises(BaseUnavailableError, match="has no image tool:2") as told:
             await shop.resolve("engine:tool:2")
         assert "docker pull tool:2" in told.value.hint
-    with pytest.raises(UnreachableError):
+    with pytest.raises(BaseUnavailableError, match=r"engine at .*sock \(DOCKER_HOST\) does not answer") as told:
         await shop.resolve("engine:tool:1")
+    assert "set DOCKER_HOST" in told.value.hint
+
+
+@pytest.mark.parametrize("name", ["", "Bad Name", "tool:", "tool@sha256:00"])
+async def test_what_can_be_no_image_is_refused_before_any_engine_is_asked(name: str, tmp_path: Path) -> None:
+    shop = EngineBases(tmp_path, environ={"DOCKER_HOST": f"unix://{tmp_path}/none"})
+    with pytest.raises(ConfigError, match="names no image") as told:
+        await shop.resolve(f"engine:{name}")
+    assert "engine:NAME:TAG" in told.value.hint
+
+
+async def test_images_are_found_by_their_ids(root: bytes, tmp_path: Path) -> None:
+    with fake_engine(tmp_path / "sock", "tool:1", [root]) as engine:
+        shop = EngineBases(tmp_path, environ={"DOCKER_HOST": engine.address})
+        found = await shop.resolve("engine:tool:1")
+        assert (await shop.resolve(f"engine:{found.digest}")).digest == found.digest
 
 
 async def test_the_engine_is_the_one_that_the_users_docker_context_names(root: bytes, tmp_path: Path) -> None:

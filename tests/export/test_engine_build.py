@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specbuild.export.engine_build import StepFailed, step_failed
+from specbuild.export.engine_build import StepFailed, plain, step_failed
 
 CLASSIC = """\
 Step 2/3 : RUN ["/bin/sh", "-eu", "-c", "echo one\\ntouch /x\\n"]
@@ -64,6 +64,13 @@ def test_a_step_that_failed_is_told_by_its_status_and_its_own_last_lines(output:
     assert failed.status == 7
     assert failed.output.splitlines()[-1] == "no such thing"
     assert "exit 7\n" not in failed.output, "the script is not shown once more"
+
+
+def test_what_podman_remarks_on_arguments_hides_nothing() -> None:
+    remark = (
+        'time="2026-01-02T03:04:05Z" level=warning msg="missing \\"UV_INDEX\\" build argument. Try adding \\"…\\""\n'
+    )
+    assert plain(f"\x1b[1m{remark}{remark}STEP 1/2: FROM x\nError: x\n") == "STEP 1/2: FROM x\nError: x\n"
 
 
 def test_newer_buildkit_says_it_otherwise() -> None:

@@ -194,6 +194,37 @@ async def test_a_step_that_fails_is_told_with_its_output(
     assert told.verdict.reason.splitlines()[-1] == "no such thing"
 
 
+@pytest.mark.parametrize("known", [False, True])
+async def test_an_authority_that_is_not_known_is_told_with_the_remedy(
+    known: bool, client: Client, built: OpenEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in client.env.items():
+        monkeypatch.setenv(name, value)
+    made = built.committed()
+    words = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
+    bad = made.steps[2].model_copy(update={"run": f"echo '{words}' >&2\nexit 1"})
+    broken = made.model_copy(update={"steps": (*made.steps[:2], bad)})
+    changed = OpenEnvironment.of(built.model_copy(update={"recipe": broken}), built.settings)
+    given = {"CA_CERTIFICATE": "a certificate"} if known else {}
+    after = await replay_by_engine(changed, EngineOptions(network="none", arguments=given), Clock(Events()))
+    assert after.replayed is not None
+    assert ("--build-arg CA_CERTIFICATE=" in after.replayed.reason) is not known
+
+
+async def test_an_image_of_another_engine_is_given_as_it_is_in_the_store(
+    client: Client, built: OpenEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = built.committed()
+    base = made.base.model_copy(update={"name": "engine:nowhere:1", "release": None})
+    key = made.model_copy(update={"base": base}).checkpoints[0]
+    async with open_backend(built.settings) as backend:
+        assert isinstance(backend, OverlayBackend)
+        await backend.import_base(key, RootfsTar(tiny_rootfs(built.settings.cache_dir / "tiny.tar")))
+    with leaves_nothing(client):
+        _, told = await replayed(client, built, monkeypatch, recipe=made.model_copy(update={"base": base}), base=base)
+    assert told.verdict.passed == 3
+
+
 async def test_trouble_of_the_engine_is_no_verdict(
     client: Client, built: OpenEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,12 @@ def test_broken_contexts_are_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"config\.json"):
         _found(tmp_path)
     (config / "config.json").write_text(json.dumps({"currentContext": "gone"}))
-    with pytest.raises(ConfigError, match="gone"):
+    with pytest.raises(ConfigError, match=f"there is no Docker context 'gone' in {config}$"):
+        _found(tmp_path)
+    meta = config / "contexts/meta" / hashlib.sha256(b"gone").hexdigest()
+    meta.mkdir(parents=True)
+    (meta / "meta.json").write_text("{}")
+    with pytest.raises(ConfigError, match="'gone' cannot be used"):
         _found(tmp_path)
     (config / "config.json").write_text(json.dumps(["no", "object"]))
     with pytest.raises(ConfigError, match="address"):

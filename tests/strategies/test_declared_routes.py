@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from specbuild.recipe import Check, Level, StepKind
+from specbuild.recipe import BaseRef, Check, Level, StepKind
 from specbuild.repo.facts import Evidence, Extension, Facts, TestEnv
 from specbuild.strategies import propose
 from specbuild.strategies.needs import LAST_PKG_RESOURCES
@@ -38,6 +38,9 @@ MODERN = Facts(
     test_needs=(uses("idna"), uses("yaml"), uses("nosuch_a")),
     revision_date=revision(2024, 5, 1),
 )
+
+IMAGE = BaseRef(name="engine:mine:1", digest="sha256:" + "a" * 64)
+"""Its interpreter is found when steps run in it."""
 
 OLD = Facts(
     name=fact("rusty"),
@@ -325,3 +328,9 @@ def test_references_to_own_extras_are_followed_and_the_project_itself_is_left_ou
     facts = MODERN.model_copy(update={"dependencies": dependencies})
     install = pick(propose(request(facts, BOOKWORM)), "declared").recipe.steps[2].run
     assert asked(install) == ["flaky", "pytest"]
+
+
+def test_an_image_that_tells_no_interpreter_is_said_to_tell_none() -> None:
+    (first, *_) = propose(request(MODERN, IMAGE))
+    assert "which Python engine:mine:1 has or gets is not known before it runs" in first.reason
+    assert "names no versions" not in first.reason

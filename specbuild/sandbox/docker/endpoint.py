@@ -142,14 +142,14 @@ def _of_context(config: Path, name: str) -> Endpoint:
     """A context's endpoint; its files lie in folders that are named by the digest of its name."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     meta = config / "contexts/meta" / digest / "meta.json"
+    hint = "see `docker context ls`, or set DOCKER_HOST"
     try:
         docker = json.loads(meta.read_bytes())["Endpoints"]["docker"]
         host, lax = str(docker["Host"]), bool(docker.get("SkipTLSVerify", False))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no Docker context {name!r} in {config}", hint=hint) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            f"the Docker context {name!r} cannot be used: {meta}: {error}",
-            hint="see `docker context ls`, or set DOCKER_HOST",
-        ) from error
+        raise ConfigError(f"the Docker context {name!r} cannot be used: {meta}: {error}", hint=hint) from error
     tls = _tls_of_context(config / "contexts/tls" / digest / "docker", lax=lax)
     return Endpoint(_checked(host, f"the Docker context {name!r}"), tls, f"the Docker context {name!r}")
 

@@ -17,7 +17,8 @@ import anyio
 
 from specbuild.errors import SandboxError, SpecBuildError
 from specbuild.sandbox.contract import Checkpoint, Command, Finding, RootfsTar
-from specbuild.sandbox.docker.engine import About
+from specbuild.sandbox.docker.endpoint import Endpoint
+from specbuild.sandbox.docker.engine import About, Engine
 from specbuild.sandbox.docker.fidelity import is_root_of_all
 from specbuild.sandbox.docker.tools import files
 
@@ -36,11 +37,21 @@ async def look(backend: DockerBackend) -> tuple[Finding, ...]:
         return (Finding("engine", False, error.message, error.hint or "see the log of the container engine"),)
 
 
+async def ask_engine(endpoint: Endpoint) -> str:
+    """Who answers there, in words. Raises EngineError and its kinds."""
+    async with Engine(endpoint) as engine:
+        return _introduced(await engine.about(), endpoint)
+
+
+def _introduced(about: About, endpoint: Endpoint) -> str:
+    kind = "rootless, " if about.rootless else ""
+    named = f"{endpoint.origin}; " if endpoint.origin else ""
+    return f"{about.name} {about.version} at {endpoint.address} ({named}API {about.api}, {kind}{about.driver})"
+
+
 async def _look_in_session(backend: DockerBackend) -> tuple[Finding, ...]:
     about = backend.shop.boxes.about
-    address = backend.shop.boxes.engine.endpoint.address
-    kind = "rootless, " if about.rootless else ""
-    said = f"{about.name} {about.version} at {address} (API {about.api}, {kind}{about.driver})"
+    said = _introduced(about, backend.shop.boxes.engine.endpoint)
     findings = [Finding("engine", True, said), _files(about), await anyio.to_thread.run_sync(_tools)]
     return (*findings, await _fork(backend))
 

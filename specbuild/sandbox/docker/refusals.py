@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import ssl
 
@@ -42,7 +43,7 @@ def refusal(status: int, message: str, call: str) -> EngineError:
 def unreachable(endpoint: Endpoint, error: Exception) -> EngineError:
     """The error for a connection that could not be made, or broke."""
     where = f"the container engine at {endpoint.address}"
-    said = str(error).replace(" ssl:default", "")  # aiohttp says it of what has nothing to do with TLS
+    said = _told(error)
     named = f" ({endpoint.origin})" if endpoint.origin else ""
     number = getattr(error, "errno", None)
     if number in {errno.EACCES, errno.EPERM}:
@@ -53,3 +54,10 @@ def unreachable(endpoint: Endpoint, error: Exception) -> EngineError:
         return EngineAccessError(f"{where}{named} cannot be trusted, or does not trust us: {said}", hint=hint)
     hint = "start it (`systemctl start docker`, or `podman system service -t 0`), or set DOCKER_HOST"
     return EngineNotRunningError(f"{where}{named} does not answer: {said}", hint=hint)
+
+
+def _told(error: Exception) -> str:
+    """In the system's words where it has some: aiohttp's repeat the address, and tell of TLS where there is none."""
+    number = getattr(error, "errno", None)
+    named = isinstance(number, int) and number > 0
+    return os.strerror(number) if named else str(error).replace(" ssl:default", "")
