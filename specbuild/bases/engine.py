@@ -22,7 +22,8 @@ from specbuild.oci.engine import Engine, SavedLayers, open_engine
 from specbuild.oci.reference import Reference, parse_reference
 from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.sandbox.contract import Backend, Checkpoint, ImageLayer, ImageLayers
-from specbuild.sandbox.docker.endpoint import find_endpoint
+from specbuild.sandbox.docker.endpoint import Endpoint, find_endpoint
+from specbuild.sandbox.docker.refusals import unreachable
 
 PREFIX = "engine:"
 
@@ -87,15 +88,20 @@ class EngineBases:
 
     @asynccontextmanager
     async def _engine(self) -> AsyncGenerator[Engine]:
-        path, named = _socket(self._environ)
+        endpoint, path = _endpoint(self._environ)
         try:
             async with open_engine(path) as engine:
                 yield engine
         except UnreachableError as error:
-            raise BaseUnavailableError(
-                f"the container engine at {path}{named} does not answer",
-                hint="start it (`systemctl start docker`, or `podman system service -t 0`), or set DOCKER_HOST",
-            ) from error
+            told = unreachable(endpoint, _system_error(error) or error)
+            raise BaseUnavailableError(told.message, hint=told.hint) from error
+
+
+def _system_error(error: BaseException | None) -> OSError | None:
+    """What the system said, below the words of those that passed it on."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _checked(name: str) -> Reference | None:
@@ -110,24 +116,15 @@ def _checked(name: str) -> Reference | None:
         ) from error
 
 
-def _socket(environ: Mapping[str, str]) -> tuple[Path, str]:
-    """Where the user's engine listens, and what named that, in words.
-
-    Raises BaseUnavailableError unless it is on this machine and lets the user in.
-    """
+def _endpoint(environ: Mapping[str, str]) -> tuple[Endpoint, Path]:
+    """Where the user's engine listens. Raises BaseUnavailableError unless that is a socket of this machine."""
     try:
         endpoint = find_endpoint(environ)
     except (ConfigError, EngineNotRunningError) as error:
         raise BaseUnavailableError(error.message, hint=error.hint) from error
-    path = endpoint.socket
-    if path is None:
+    if endpoint.socket is None:
         raise BaseUnavailableError(
             f"images can be taken from an engine on this machine only, and {endpoint.origin} is {endpoint.address}",
             hint="push the image to a registry, and name it without `engine:`",
         )
-    if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):  # noqa: PTH110 - False for what may not be seen
-        raise BaseUnavailableError(
-            f"the container engine at {path} does not let this user in",
-            hint="join its group, or start Podman's for this user: `systemctl --user start podman.socket`",
-        )
-    return path, f" ({endpoint.origin})" if endpoint.origin else ""
+    return endpoint, endpoint.socket

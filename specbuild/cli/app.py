@@ -35,7 +35,7 @@ Exit codes:
   1    no candidate verified
   2    the request makes no sense as it was given
   3    what is locked is not what is there
-  4    sandboxes do not work here, or SpecBuild itself broke
+  4    sandboxes do not work here, a base cannot be had, or SpecBuild broke
   5    the time limit or another budget was spent first
   75   the network or a registry failed: trying again may help
   130  interrupted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -36,17 +37,18 @@ def show_dir(output: Output) -> int:
 @output_options()
 @click.pass_obj
 def show_size(output: Output) -> int:
-    """Print how much disk the cache takes, in all and by folder."""
-    from specbuild.cli.disk import disk_usage
+    """Print how much disk the cache takes, in all and by folder, and what container engines hold of it."""
+    from specbuild.cli.disk import disk_usage, held_by_engines
     from specbuild.cli.words import size
     from specbuild.config import load_settings
 
     folder = load_settings().cache_dir
-    usage = disk_usage(folder)
+    usage, engines = disk_usage(folder), held_by_engines(folder)
     total = sum(usage.values())
     if output.json:
-        output.result_object(_object("shown", dir=str(folder), total_bytes=total, folders=usage))
+        output.result_object(_object("shown", dir=str(folder), total_bytes=total, folders=usage, engines=engines))
     output.result(*(f"{size(count):>10}  {name}" for name, count in usage.items()), f"{size(total):>10}  {folder}")
+    output.result(*(f"{size(count):>10}  in images of the engine at {name}" for name, count in engines.items()))
     return 0
 
 
@@ -64,7 +66,7 @@ def prune(output: Output, older_than: float | None) -> int:
 
     settings = load_settings()
     before = None if older_than is None else time.time() - older_than
-    freed = run_to_end(lambda: prune_cache(settings, before=before), output.err)
+    freed = run_to_end(lambda: prune_cache(settings, before=before, notify=_noting(output)), output.err)
     _freed(output, freed, settings.cache_dir)
     return 0
 
@@ -80,10 +82,14 @@ def clean(output: Output) -> int:
 
     settings = load_settings()
     for build in running_builds(settings):
-        output.err.line(f"{output.err.paint('note', 'yellow')}: build {build} is running; what it may need stays")
-    freed = run_to_end(lambda: clean_cache(settings), output.err)
+        _noting(output)(f"build {build} is running; what it may need stays")
+    freed = run_to_end(lambda: clean_cache(settings, notify=_noting(output)), output.err)
     _freed(output, freed, settings.cache_dir)
     return 0
+
+
+def _noting(output: Output) -> Callable[[str], None]:
+    return lambda message: output.err.line(f"{output.err.paint('note', 'yellow')}: {message}")
 
 
 def _freed(output: Output, freed: int, folder: Path) -> None:

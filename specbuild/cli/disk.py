@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anyio.to_thread
 
 from specbuild.config import Settings
-from specbuild.errors import EngineError, StoreError, UsageError
+from specbuild.errors import ConfigError, EngineError, StoreError
 from specbuild.library import Library
 from specbuild.sandbox.backends import Opening, open_backend
+from specbuild.sandbox.docker.ledger import held
+
+Notify = Callable[[str], None]
 
 _SHARED = ("bases", "caches", "settings", "testing")
 """What builds have in common, beside `store` and `docker`, which only their backends may touch."""
@@ -49,13 +51,25 @@ def _blocks(path: Path, seen: set[int]) -> Iterator[int]:
             continue
 
 
-async def prune_cache(settings: Settings, *, before: float | None = None) -> int:
-    """Remove what nothing needs, and environments made before that time (seconds since the epoch); bytes freed."""
+def _silent(message: str) -> None:
+    del message
+
+
+def held_by_engines(folder: Path) -> dict[str, int]:
+    """Bytes of the Checkpoints of a cache that are images in container engines, by the engine's address."""
+    return held(folder / "docker")
+
+
+async def prune_cache(settings: Settings, *, before: float | None = None, notify: Notify = _silent) -> int:
+    """Remove what nothing needs, and environments made before that time (seconds since the epoch); bytes freed.
+
+    `notify` is told of each container engine that holds something of the cache and cannot be asked now.
+    """
     library = Library(settings.cache_dir)
     gone = [file.parent for file in library.environments() if before is not None and file.stat().st_mtime < before]
     gone += [place.folder for place in library.places() if _is_abandoned(place.folder)]
     gone = [folder for folder in gone if not library.place(folder.name).is_building]
-    return await _remove(settings, gone, everything=False)
+    return await _remove(settings, gone, notify, everything=False)
 
 
 def running_builds(settings: Settings) -> list[str]:
@@ -63,15 +77,15 @@ def running_builds(settings: Settings) -> list[str]:
     return sorted(place.id for place in Library(settings.cache_dir).places() if place.is_building)
 
 
-async def clean_cache(settings: Settings) -> int:
-    """Remove everything of SpecBuild's own that no running build uses; bytes freed.
+async def clean_cache(settings: Settings, *, notify: Notify = _silent) -> int:
+    """Remove everything of SpecBuild's own that no running build uses; bytes freed. `notify` as of `prune_cache`.
 
     While a build runs, the bases, downloads and settings that builds share stay too.
     """
     places = Library(settings.cache_dir).places()
     ended = [place.folder for place in places if not place.is_building]
     shared = _shared(settings.cache_dir) if len(ended) == len(places) else []
-    return await _remove(settings, [*ended, *shared], everything=True)
+    return await _remove(settings, [*ended, *shared], notify, everything=True)
 
 
 def _shared(folder: Path) -> list[Path]:
@@ -79,25 +93,27 @@ def _shared(folder: Path) -> list[Path]:
     return [path for path in _entries(folder) if path.name in _SHARED or path.match(_PLANS)]
 
 
-async def _remove(settings: Settings, folders: list[Path], *, everything: bool) -> int:
+async def _remove(settings: Settings, folders: list[Path], notify: Notify, *, everything: bool) -> int:
     _refuse_mounts(folders)
     freed = await _prune(open_backend(settings), folders, everything=everything)
-    if settings.backend == "auto" and (settings.cache_dir / "docker").exists():  # of builds on an engine, by request
-        for engine in _engines(settings, folders):
-            with suppress(EngineError):  # not there now: what it holds is removed when it is
-                on_engine = open_backend(settings.model_copy(update={"backend": "docker"}), engine=engine)
-                freed += await _prune(on_engine, folders, everything=everything)
+    for address in _engines(settings):  # of builds on an engine, by request
+        on_engine = open_backend(settings.model_copy(update={"backend": "docker"}), engine=address)
+        try:
+            freed += await _prune(on_engine, folders, everything=everything)
+        except (EngineError, ConfigError) as error:
+            if address:
+                notify(f"{error.message}: what it holds of this cache stays until it can be asked again")
     return freed + await anyio.to_thread.run_sync(_delete, folders)
 
 
-def _engines(settings: Settings, folders: list[Path]) -> set[str]:
-    """The addresses of engines that may hold something of those builds; empty for the one that is found."""
-    library, found = Library(settings.cache_dir), {""}
-    for folder in folders:
-        with suppress(UsageError):  # the build was not committed
-            if held := library.find(str(folder)).held_by:
-                found.add(held.engine)
-    return found
+def _engines(settings: Settings) -> list[str]:
+    """The addresses of all engines that hold something of the cache; empty for the one that is found.
+
+    What that one holds may be written down without an address.
+    """
+    if settings.backend == "overlay" or not (settings.cache_dir / "docker").exists():
+        return []
+    return [*([""] if settings.backend == "auto" else []), *held_by_engines(settings.cache_dir)]
 
 
 async def _prune(opening: Opening, folders: list[Path], *, everything: bool) -> int:

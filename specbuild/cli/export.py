@@ -74,4 +74,5 @@ def _line(made: Exported, output: Output) -> str:
     if made.digest:  # a folder of files has none
         details.append(made.digest[:19])
     mark = output.out.paint(output.out.symbols.won, "green")
-    return f"{mark} {made.format}: {made.place} ({', '.join(details)})"
+    where = f" in {made.client}" if made.client else ""
+    return f"{mark} {made.format}: {made.place}{where} ({', '.join(details)})"

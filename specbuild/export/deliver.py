@@ -86,8 +86,9 @@ async def _into_engine(environment: Environment, target: Target, files: Files, c
         none = Compression.NONE
         async with made_image(environment, files, Path(work), compression=none, name=target.place) as image:
             await anyio.to_thread.run_sync(write_docker_archive, image, archive)
-        await (await find_engine(client)).load(archive)
-    return described(image, target.format, image.name)
+        engine = await find_engine(client)
+        await engine.load(archive)
+    return described(image, target.format, image.name).model_copy(update={"client": engine.name})
 
 
 async def _into_registry(environment: Environment, target: Target, files: Files) -> Exported:

@@ -86,6 +86,8 @@ class Exported(Frozen):
     """Of an image."""
     size_bytes: int | None = None
     """Of a file, or of all blobs of an image."""
+    client: str = ""
+    """`docker` or `podman`, if its engine was given the image."""
 
 
 def parse_target(text: str) -> Target:

@@ -76,7 +76,7 @@ async def test_what_an_engine_has_not_is_told(root: bytes, tmp_path: Path) -> No
         with pytest.raises(BaseUnavailableError, match="has no image tool:2") as told:
             await shop.resolve("engine:tool:2")
         assert "docker pull tool:2" in told.value.hint
-    with pytest.raises(BaseUnavailableError, match=r"engine at .*sock \(DOCKER_HOST\) does not answer") as told:
+    with pytest.raises(BaseUnavailableError, match=r"sock \(DOCKER_HOST\) does not answer: (No such|Conn)") as told:
         await shop.resolve("engine:tool:1")
     assert "set DOCKER_HOST" in told.value.hint
 

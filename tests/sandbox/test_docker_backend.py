@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from specbuild.cli.disk import clean_cache
+from specbuild.cli.disk import clean_cache, held_by_engines
 from specbuild.config import Settings
 from specbuild.sandbox.contract import Bind, Command, End, RootfsTar
 from specbuild.sandbox.docker import DockerBackend, images
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.root, pytest.mark.slow]
 RUN = """
 import os, sys, anyio
 from pathlib import Path
-from specbuild.cli.disk import clean_cache
+from specbuild.cli.disk import clean_cache, held_by_engines
 from specbuild.config import Settings
 from specbuild.sandbox.contract import RootfsTar
 from specbuild.sandbox.docker import DockerBackend
@@ -103,6 +103,29 @@ async def test_cleaning_the_cache_cleans_the_engine_of_ours_alone(
     assert {found["Id"] for found in engine.ask("GET", "images/json?all=1")} > before
     assert await clean_cache(Settings(cache_dir=tmp_path)) > 1_000_000
     assert {found["Id"] for found in engine.ask("GET", "images/json?all=1")} == before
+
+
+async def test_what_an_engine_holds_is_cleaned_whichever_engine_is_named_now(
+    engine: PrivateEngine, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {found["Id"] for found in engine.ask("GET", "images/json?all=1")}
+    async with DockerBackend(tmp_path / "docker", engine.endpoint) as backend:
+        await backend.import_base("base", RootfsTar(tiny))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/another")
+    assert held_by_engines(tmp_path)[engine.address] > 1_000_000
+    away = tmp_path / "away"
+    engine.socket.rename(away)
+    told: list[str] = []
+    try:
+        await clean_cache(Settings(cache_dir=tmp_path), notify=told.append)
+    finally:
+        away.rename(engine.socket)
+    assert [engine.address in line for line in told] == [True], told
+    assert held_by_engines(tmp_path), "it is not forgotten that there is something"
+    assert await clean_cache(Settings(cache_dir=tmp_path), notify=told.append) > 1_000_000
+    assert {found["Id"] for found in engine.ask("GET", "images/json?all=1")} == before
+    assert held_by_engines(tmp_path) == {}
+    assert len(told) == 1
 
 
 async def test_another_stores_run_is_left_alone(engine: PrivateEngine, tiny: Path, tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ class DockerBackend:
         self._engine = await Engine(self._endpoint or find_endpoint()).__aenter__()
         try:
             about = await self._engine.about()
-            ledger = Ledger(self.root / _ledger_name(self._engine.endpoint, about))
+            endpoint = self._engine.endpoint
+            ledger = Ledger(self.root / _ledger_name(endpoint, about), endpoint.address)
             await anyio.to_thread.run_sync(ledger.open)
             boxes = Boxes(self._engine, about, ledger.id, ledger.claims.session)
             self._shop = Shop(boxes, Images(boxes, ledger), ledger, {})

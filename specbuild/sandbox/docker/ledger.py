@@ -1,6 +1,7 @@
 """What this machine knows of its Checkpoints in an engine: which image is which.
 
     ROOT/id                    a name for this ledger, which is a label of everything that belongs to it
+    ROOT/engine                the address of the engine
     ROOT/states/KEY.json       a Checkpoint: its image's id, and where it comes from
 
 Who needs them is told beside that, by `claims`. The engine holds the files; that an image is one of ours is also
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,10 +57,11 @@ class State:
 
 
 class Ledger:
-    """The ledger under `root`, with one session's claims."""
+    """The ledger under `root` of the engine at `address`, with one session's claims."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, address: str = "") -> None:
         self.root = root
+        self._address = address
         self.id = ""
         self.claims = Claims(root, self._load)
 
@@ -68,6 +71,7 @@ class Ledger:
             (self.root / "states").mkdir(parents=True, exist_ok=True)
             with self.claims.locked():
                 self.id = self._own_id()
+                (self.root / "engine").write_text(self._address)
         self.claims.open()
 
     def _own_id(self) -> str:
@@ -126,6 +130,17 @@ class Ledger:
 
     def _load(self, key: str) -> State | None:
         return _read(self._file(key))
+
+
+def held(ledgers: Path) -> dict[str, int]:
+    """Bytes of Checkpoints by the address of the engine that holds them, of all ledgers in a folder."""
+    found: dict[str, int] = {}
+    for file in sorted(ledgers.glob("*/engine")):
+        with suppress(OSError):
+            states = Ledger(file.parent).states()
+            if states and (address := file.read_text()):
+                found[address] = found.get(address, 0) + sum(state.size_bytes for state in states)
+    return found
 
 
 def _read(file: Path) -> State | None:
