@@ -48,7 +48,8 @@ class _Failure(Frozen):
         return json.dumps(self.model_dump(mode="json", exclude=_ABOUT), sort_keys=True)
 
     def __str__(self) -> str:
-        return self.words.format_map(dict(self)).rstrip()
+        # A field that nothing was read of leaves no gap.
+        return " ".join(self.words.format_map(dict(self)).split()).rstrip(": ")
 
 
 # What is not there

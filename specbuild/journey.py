@@ -231,7 +231,7 @@ class _Build:
                 await mender.learn()
             environment = self._environment(found, field, result, mender)
             if environment.recipe is None:
-                refuse_outage(environment.candidates)
+                refuse_outage(environment.candidates, engine=holder.engine)
                 return environment
             won = OpenEnvironment.of(environment.model_copy(update={"held_by": holder}), settings)
             return await conclude(won, backend, surroundings, clock, self._place.logs)

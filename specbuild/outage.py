@@ -22,16 +22,20 @@ _SIGNS = re.compile(
 """What apt, pip, uv, git and curl write when they reach nobody. An answer that says no, such as 404, is none of it."""
 
 
-def refuse_outage(candidates: Iterable[CandidateReport]) -> None:
-    """Raise TransientError if every candidate that failed did so because a step before its tests reached nobody."""
+def refuse_outage(candidates: Iterable[CandidateReport], *, engine: str = "") -> None:
+    """Raise TransientError if every candidate that failed did so because a step before its tests reached nobody.
+
+    `engine` is the address of the container engine in whose containers they ran, if they did.
+    """
     failed = [candidate for candidate in candidates if candidate.end == "failed"]
     signs = [_sign(candidate) for candidate in failed]
     if signs and all(signs):
         first = failed[0]
+        there = f"see whether containers of the engine at {engine} reach networks and name servers, or "
         log = f"; all of it is in {first.log}" if first.log else ""
         raise TransientError(
             f"the network failed in {first.failed_step!r}, so no candidate came to its tests: {signs[0]}",
-            hint=f"try again later; behind a proxy set HTTP_PROXY and HTTPS_PROXY{log}",
+            hint=f"{there if engine else ''}try again later; behind a proxy set HTTP_PROXY and HTTPS_PROXY{log}",
         )
 
 

@@ -62,3 +62,9 @@ def test_tests_that_reach_nobody_have_failed() -> None:
 def test_no_failure_is_no_outage() -> None:
     refuse_outage([])
     refuse_outage([report("", end="cancelled")])
+
+
+def test_on_an_engine_its_containers_network_is_looked_at_first() -> None:
+    with pytest.raises(TransientError) as told:
+        refuse_outage([report(APT)], engine="unix:///mine.sock")
+    assert "whether containers of the engine at unix:///mine.sock reach networks" in told.value.hint

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specbuild.failures import Failure, MissingHeader, Weight
+from specbuild.failures import Failure, MissingHeader, VersionOutOfRange, Weight
 from specbuild.predictors import FAMILIES, index, reader
 from specbuild.predictors.reader import MOST
 from specbuild.predictors.text import EVIDENCE, LINE, plain
@@ -158,3 +158,8 @@ def test_a_failure_knows_what_was_being_built_where_only_one_build_was_under_way
     made.feed("      Built psycopg2==2.9.10")
     (left,) = made.feed("DEBUG b.c:1:10: fatal error: nothere/y.h: No such file or directory")
     assert left.building == "lxml"
+
+
+def test_what_was_not_read_leaves_no_gap_in_the_words() -> None:
+    assert str(VersionOutOfRange(tool="python", because="uuid._load")) == "python does not fit: uuid._load"
+    assert str(VersionOutOfRange(tool="python", found="3.14")) == "python 3.14 does not fit"
