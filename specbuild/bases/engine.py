@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ from specbuild.errors import (
     UnreachableError,
     UsageError,
 )
-from specbuild.oci.engine import Engine, SavedLayers, open_engine
+from specbuild.oci.engine import Engine, SavedLayers, is_name, open_engine
 from specbuild.oci.reference import Reference, parse_reference
 from specbuild.recipe import BaseRef, checkpoint_root
 from specbuild.sandbox.contract import Backend, Checkpoint, ImageLayer, ImageLayers
@@ -26,9 +25,6 @@ from specbuild.sandbox.docker.endpoint import Endpoint, find_endpoint
 from specbuild.sandbox.docker.refusals import unreachable
 
 PREFIX = "engine:"
-
-_ID = re.compile(r"sha256:[0-9a-f]{12,64}|[0-9a-f]{64}")
-"""Shorter ones without `sha256:` are names as well; engines find images by both."""
 
 
 class EngineBases:
@@ -62,7 +58,7 @@ class EngineBases:
     async def resolve(self, base: str) -> BaseRef:
         """The reference of the image by its id. Raises ConfigError or BaseUnavailableError."""
         name = base.removeprefix(PREFIX)
-        reference = _checked(name)
+        reference = _reference(name)
         with explained(base):
             async with self._engine() as engine:
                 image = await engine.inspect(name)
@@ -104,16 +100,17 @@ def _system_error(error: BaseException | None) -> OSError | None:
     return error
 
 
-def _checked(name: str) -> Reference | None:
+def _reference(name: str) -> Reference | None:
     """What an image's name says of it; None for an id. Raises ConfigError for what is neither."""
-    if _ID.fullmatch(name):
-        return None
+    if not is_name(name):
+        raise ConfigError(
+            f"{name!r} is neither the name nor the id of an image",
+            hint="engine:NAME:TAG, or engine:ID, as `docker images` shows them",
+        )
     try:
         return parse_reference(name)
-    except UsageError as error:
-        raise ConfigError(
-            f"{PREFIX}{name} names no image", hint="engine:NAME:TAG, or engine:ID, as `docker images` shows them"
-        ) from error
+    except UsageError:  # an id
+        return None
 
 
 def _endpoint(environ: Mapping[str, str]) -> tuple[Endpoint, Path]:

@@ -59,5 +59,6 @@ def unreachable(endpoint: Endpoint, error: Exception) -> EngineError:
 def _told(error: Exception) -> str:
     """In the system's words where it has some: aiohttp's repeat the address, and tell of TLS where there is none."""
     number = getattr(error, "errno", None)
-    named = isinstance(number, int) and number > 0
-    return os.strerror(number) if named else str(error).replace(" ssl:default", "")
+    if isinstance(number, int) and number > 0:
+        return os.strerror(number)
+    return str(error).replace(" ssl:default", "")
