@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from hypothesis import HealthCheck, settings
 
 from specbuild.bases.debian import DebianBases
 
 if TYPE_CHECKING:
     from specbuild.testing.engines import PrivateEngine
+
+settings.register_profile("anywhere", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("anywhere")
+# How long examples take says how busy a machine is; the first of a fresh checkout also make hypothesis' own tables.
 
 _GROUPS = {
     "podman": r"/test_(conformance_podman|podman_backend)\.|/test_engine(s|_replay)\..*\[podman",
