@@ -202,14 +202,16 @@ def _internal(bridge: str) -> dict[str, Any]:
 
 @contextmanager
 def _bridge(*, network: bool) -> Generator[str]:
-    net = _new_net()
-    with _gone_afterwards(_new_name()) as name:
-        _ip("link", "add", name, "type", "bridge")
-        _ip("address", "add", f"{net}.1/24", "dev", name)
-        _ip("link", "set", name, "up")
-        yield name
-    if network:
-        _forget_rules(name, f"{net}.0/24")
+    net, bridge = _new_net(), _new_name()
+    try:
+        with _gone_afterwards(bridge) as name:
+            _ip("link", "add", name, "type", "bridge")
+            _ip("address", "add", f"{net}.1/24", "dev", name)
+            _ip("link", "set", name, "up")
+            yield name
+    finally:
+        if network:
+            _forget_rules(bridge, f"{net}.0/24")
 
 
 def _new_name() -> str:

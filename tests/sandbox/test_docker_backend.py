@@ -15,7 +15,7 @@ from specbuild.cli.disk import clean_cache, held_by_engines
 from specbuild.config import Settings
 from specbuild.sandbox.contract import Bind, Command, End, RootfsTar
 from specbuild.sandbox.docker import DockerBackend, images
-from specbuild.testing.engines import PrivateEngine
+from specbuild.testing.engines import PrivateEngine, docker_engine
 from specbuild.testing.trial import frozen, new_marker, out, processes, seen, shell, until
 
 pytestmark = [pytest.mark.engine, pytest.mark.root, pytest.mark.slow]
@@ -257,3 +257,22 @@ async def test_many_forks_live_at_once_and_are_gone_afterwards(
             group.cancel_scope.cancel()
         assert processes(marker) == []
     assert engine.leftovers() == []
+
+
+def test_a_private_engine_takes_its_rules_out_of_the_firewall_however_it_ends() -> None:
+    names: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(names)
+    assert names[0] not in firewall()
+
+
+def interrupted(names: list[str]) -> None:
+    with docker_engine(network=True) as private:
+        names.append(private.bridge)
+        assert private.bridge in firewall()
+        raise KeyboardInterrupt
+
+
+def firewall() -> str:
+    listed = (["iptables", "-t", table, "-S"] for table in ("filter", "nat"))
+    return "".join(subprocess.run(each, capture_output=True, text=True, check=True).stdout for each in listed)
