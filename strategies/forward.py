@@ -32,7 +32,9 @@ def forward(request: Request, found: Sequence[Candidate]) -> Iterator[Candidate]
         if kin is None:
             continue
         if _is_of(earlier, request):
-            yield _candidate(earlier, kin, earlier.recipe).model_copy(update={"strategy": earlier.strategy})
+            why = f"environment {earlier.environment} is of this very tree"
+            same = _candidate(earlier, kin, earlier.recipe)
+            yield same.model_copy(update={"strategy": earlier.strategy, "reason": why})
             continue
         recipe = _from(earlier, kin.recipe, request.source_digest)
         if recipe.digest != kin.recipe.digest and len(recipe.steps) <= len(kin.recipe.steps) + MOST_INHERITED:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from specbuild.cli.output import Output, output_options
-from specbuild.cli.types import to_seconds
+from specbuild.cli.types import to_age
 
 SCHEMA_VERSION = 1
 
@@ -54,7 +54,7 @@ def show_size(output: Output) -> int:
 
 @cache.command("prune")
 @click.option(
-    "--older-than", type=to_seconds, metavar="TIME", help="Also give up environments built longer ago, as in 72h."
+    "--older-than", type=to_age, metavar="TIME", help="Also give up environments built longer ago, as in 72h."
 )
 @output_options()
 @click.pass_obj

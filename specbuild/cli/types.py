@@ -21,13 +21,17 @@ def to_bytes(text: str) -> int:
 
 def to_seconds(text: str) -> float:
     """Seconds of `90`, `90s`, `10m`, `1h30m`, `7d`."""
+    seconds = to_age(text)
+    if not seconds:
+        raise click.BadParameter(f"{text!r} is no time at all; write it as 90s, 10m, 1h30m or 7d")
+    return seconds
+
+
+def to_age(text: str) -> float:
+    """As `to_seconds`, or nothing: `0`, `0s`."""
     value = text.strip().lower()
     if re.fullmatch(r"\d+(\.\d+)?", value):
-        seconds = float(value)
-    elif re.fullmatch(r"(\d+d)?(\d+h)?(\d+m)?(\d+s)?", value):
-        seconds = float(sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([dhms])", value)))
-    else:
-        seconds = 0.0
-    if seconds <= 0:
-        raise click.BadParameter(f"{text!r} is no duration; write it as 90s, 10m, 1h30m or 7d")
-    return seconds
+        return float(value)
+    if value and re.fullmatch(r"(\d+d)?(\d+h)?(\d+m)?(\d+s)?", value):
+        return float(sum(int(count) * _SECONDS[unit] for count, unit in re.findall(r"(\d+)([dhms])", value)))
+    raise click.BadParameter(f"{text!r} is no duration; write it as 90s, 10m, 1h30m or 7d")

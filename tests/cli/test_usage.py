@@ -13,7 +13,7 @@ from specbuild.cli import main
 from specbuild.cli.app import HOMES, cli
 from specbuild.cli.build import build
 from specbuild.cli.settings import LEVELS, settings_from
-from specbuild.cli.types import to_bytes, to_seconds
+from specbuild.cli.types import to_age, to_bytes, to_seconds
 from specbuild.config import Reuse, Settings
 from specbuild.recipe import Level
 
@@ -142,7 +142,15 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "-1", "1w", "h", "5m4h", "2h1d", "inf", "nan"])
 def test_no_durations(text: str) -> None:
-    with pytest.raises(click.BadParameter):
+    for read in (to_seconds, to_age):
+        with pytest.raises(click.BadParameter, match="is no duration"):
+            read(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0s", "0h0m"])
+def test_nothing_is_an_age_but_no_time_to_wait(text: str) -> None:
+    assert to_age(text) == 0
+    with pytest.raises(click.BadParameter, match="is no time at all"):
         to_seconds(text)
 
 

@@ -104,6 +104,7 @@ def test_the_environment_of_this_very_tree_is_taken_as_it_is() -> None:
     first = on(asked, earlier(repaired))[0]
     assert first.recipe == repaired
     assert first.strategy == DECLARED
+    assert first.reason == "environment b1 is of this very tree"
 
 
 def test_what_was_verified_in_another_way_is_not_taken_as_it_is() -> None:
