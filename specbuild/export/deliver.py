@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import assert_never
 
 import anyio.to_thread
 
 from specbuild.environment import Environment
+from specbuild.errors import StoreError
 from specbuild.export.devcontainer import devcontainer
 from specbuild.export.dockerfile import dockerfile
 from specbuild.export.engine import find_engine
@@ -81,10 +82,10 @@ def _folder(environment: Environment, target: Target, texts: dict[str, str], *, 
 
 
 async def _into_engine(environment: Environment, target: Target, files: Files, client: str) -> Exported:
-    with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
-        archive = Path(work) / "image.tar"
+    with _scratch() as work:
+        archive = work / "image.tar"
         none = Compression.NONE
-        async with made_image(environment, files, Path(work), compression=none, name=target.place) as image:
+        async with made_image(environment, files, work, compression=none, name=target.place) as image:
             await anyio.to_thread.run_sync(write_docker_archive, image, archive)
         engine = await find_engine(client)
         await engine.load(archive)
@@ -92,9 +93,9 @@ async def _into_engine(environment: Environment, target: Target, files: Files, c
 
 
 async def _into_registry(environment: Environment, target: Target, files: Files) -> Exported:
-    with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
+    with _scratch() as work:
         gzip = Compression.GZIP
-        async with made_image(environment, files, Path(work), compression=gzip, name=target.place) as image:
+        async with made_image(environment, files, work, compression=gzip, name=target.place) as image:
             await push(image, target.place)
     return described(image, target.format, target.place)
 
@@ -112,6 +113,19 @@ async def _image_file(environment: Environment, target: Target, files: Files, *,
                 write = write_layout_tar if path.suffix == ".tar" else write_layout
             await anyio.to_thread.run_sync(write, image, draft)
     return described(image, target.format, str(path))
+
+
+@contextmanager
+def _scratch() -> Generator[Path]:
+    """A folder for an image on its way. Raises StoreError for what its disk refuses."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
+            yield Path(work)
+    except OSError as error:
+        raise StoreError(
+            f"the image does not fit in {tempfile.gettempdir()}, where it is made: {error.strerror or error}",
+            hint="set TMPDIR to a folder with more room",
+        ) from error
 
 
 @asynccontextmanager

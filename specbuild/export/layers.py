@@ -100,9 +100,13 @@ class _Writes(Protocol):
 
 
 async def _stream(write: _Writes, path: Path, compression: Compression) -> tuple[_Sink, int]:
-    """Have `write` write into a pipe, and its other end into the file; both are done when this returns."""
+    """Have `write` write into a pipe, and its other end into the file; both are done when this returns.
+
+    A file that takes no more breaks the pipe: of both errors the file's is raised.
+    """
     sink = _Sink(compression)
     counts: list[int] = []
+    refused: list[OSError] = []
     reading, writing = os.pipe2(os.O_CLOEXEC)
 
     async def work() -> None:
@@ -111,9 +115,19 @@ async def _stream(write: _Writes, path: Path, compression: Compression) -> tuple
         finally:
             os.close(writing)  # the thread sees the end, whatever it was
 
-    async with joined() as tasks:
-        tasks.start_soon(anyio.to_thread.run_sync, sink.drain, reading, path)
-        await work()
+    async def drain() -> None:
+        try:
+            await anyio.to_thread.run_sync(sink.drain, reading, path)
+        except OSError as error:  # whose writer is told now, and ends by itself
+            refused.append(error)
+
+    try:
+        async with joined() as tasks:
+            tasks.start_soon(drain)
+            await work()
+    finally:
+        if refused:
+            raise refused[0]
     return sink, counts[0]
 
 

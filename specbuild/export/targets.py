@@ -137,10 +137,8 @@ def new_output(path: Path, *, force: bool) -> Generator[Path]:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}", hint="name another place") from error
     finally:
-        if draft.is_dir():
-            shutil.rmtree(draft, ignore_errors=True)
-        else:
-            draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it says nothing that was not said
+            shutil.rmtree(draft) if draft.is_dir() else draft.unlink(missing_ok=True)
 
 
 def _check_place(path: Path, *, force: bool) -> None:
