@@ -15,7 +15,8 @@ from filelock import FileLock, Timeout
 
 from specbuild.errors import StoreError
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Numbers by which the system says that a disk takes no more."""
 _REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO, errno.ENAMETOOLONG})
 
 
@@ -80,7 +81,7 @@ def _leaves(error: Exception) -> Generator[OSError]:
 def as_store_error(error: OSError) -> StoreError | None:
     """What to tell the user of an error of the system that a disk or its permissions explain; None for others."""
     where = f" at {os.fsdecode(error.filename)}" if isinstance(error.filename, (str, bytes)) else ""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return StoreError(
             f"the disk is full{where}: {error.strerror}",
             hint="free some space (`specbuild cache prune`), or set SPECBUILD_CACHE_DIR to a larger disk",

@@ -78,7 +78,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_the_place_is_told(small_disk: Path, kind: str) -> None:
     with pytest.raises(UsageError, match="image cannot be written: No space left"):
         await deliver(ENVIRONMENT, parse_target(f"{kind}:{small_disk}/image"), files)
-    assert os.listdir(small_disk) == []
+    assert not any(small_disk.iterdir())  # noqa: ASYNC240 - two system calls
 
 
 @pytest.mark.parametrize("target", ["engine:tool", "registry:localhost:1/tool"])
@@ -89,7 +89,7 @@ async def test_the_folder_of_temporary_files_is_told(
     with pytest.raises(StoreError, match="No space left") as caught:
         await deliver(ENVIRONMENT, parse_target(target), files)
     assert "TMPDIR" in caught.value.hint
-    assert os.listdir(small_disk) == []
+    assert not any(small_disk.iterdir())  # noqa: ASYNC240 - two system calls
 
 
 async def test_a_place_below_a_file_is_told(tmp_path: Path) -> None:

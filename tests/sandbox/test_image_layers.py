@@ -12,9 +12,17 @@ import tarfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+import anyio
 import pytest
 
-from specbuild.errors import BaseUnavailableError, DownloadError, IntegrityError, SpecBuildError, TransientError
+from specbuild.errors import (
+    BaseUnavailableError,
+    DownloadError,
+    IntegrityError,
+    SpecBuildError,
+    StoreError,
+    TransientError,
+)
 from specbuild.sandbox.contract import ImageLayer, ImageLayers
 from specbuild.sandbox.overlay import OverlayBackend
 from specbuild.sandbox.overlay.backend import FLATTEN_AT
@@ -348,3 +356,18 @@ async def test_a_layer_that_cannot_be_fetched_ends_the_import(tiny: Path, shelf:
         with pytest.raises(BaseUnavailableError, match="no layers"):
             await backend.import_base(new_key(), ImageLayers(()))
     assert leftovers(tmp_path) == []
+
+
+async def test_a_disk_that_fills_up_is_no_fault_of_the_base(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    await anyio.run_process(["mount", "-t", "tmpfs", "-o", "size=2m", "small", str(disk)])
+    try:
+        shelf = Shelf(tmp_path)
+        async with OverlayBackend(disk / "store") as backend:
+            with pytest.raises(StoreError, match="full") as caught:
+                await backend.import_base(new_key(), shelf.layers(layer(file("large", secrets.token_bytes(4 << 20)))))
+            assert "free some space" in caught.value.hint
+            assert await backend.keys() == []
+    finally:
+        await anyio.run_process(["umount", "--lazy", str(disk)])

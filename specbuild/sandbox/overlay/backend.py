@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from specbuild.errors import BaseUnavailableError, StoreError, UsageError
+from specbuild.errors import BaseUnavailableError, SandboxError, StoreError, UsageError
 from specbuild.sandbox.contract import (
     BaseSource,
     Checkpoint,
@@ -29,6 +29,7 @@ from specbuild.sandbox.overlay.probe import look
 from specbuild.sandbox.overlay.sandbox import Machine, OverlaySandbox
 from specbuild.sandbox.overlay.stage import EMPTY_FOLDER, Stack
 from specbuild.sandbox.overlay.store import About, Layer, Realm, Store
+from specbuild.storage import FULL, as_store_error
 
 FLATTEN_AT = 48
 """Layers above the base. Few enough for the one page of options of older kernels; the newer call takes 500."""
@@ -187,7 +188,7 @@ class OverlayBackend:
             size = await machine.helper.work("measure", path=f"live/{name}/diff")
         except (OSError, WorkError) as error:
             await self._give_up(machine, name)
-            raise BaseUnavailableError(f"the base cannot be made: {error}") from error
+            raise _no_base(error) from error
         except BaseException:
             await self._give_up(machine, name)
             raise
@@ -347,3 +348,10 @@ def _own(layer: Layer, parent: Layer) -> tuple[str, ...]:
     """What lies between the layer and its parent: the layers that were grafted on."""
     ends = [at for at, path in enumerate(layer.below) if path.startswith(f"{parent.folder}/")]
     return layer.below[ends[-1] + 1 :] if ends else ()
+
+
+def _no_base(error: OSError | WorkError) -> SandboxError:
+    """A disk that is full says nothing of a base, and others would not fit either."""
+    number = error.number if isinstance(error, WorkError) else error.errno
+    full = as_store_error(OSError(number, os.strerror(number))) if number in FULL and number else None
+    return full or BaseUnavailableError(f"the base cannot be made: {error}")
