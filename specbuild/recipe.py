@@ -192,8 +192,12 @@ class Recipe(Frozen):
 
 
 def checkpoint_root(base: BaseRef) -> str:
-    """The key of the state in which nothing has been run on `base` yet."""
-    return digest_of(["base", base.digest])
+    """The key of the state in which nothing has been run on `base` yet.
+
+    What is run on it sees the variables of `base`, so that they are part of it: a lock could name others than the
+    content has.
+    """
+    return digest_of(["base", base.digest, *([base.env] if base.env else [])])
 
 
 def checkpoint_key(parent: str, step: Step) -> str:

@@ -125,6 +125,12 @@ def test_another_tree_cannot_be_passed_off_as_one_that_was_seen() -> None:
         relocked(steps=(source_step("e" * 64),)).to_recipe()
 
 
+def test_other_variables_of_a_base_lead_to_other_checkpoints() -> None:
+    honest = relocked().to_recipe()
+    hostile = relocked(base=BASE.model_copy(update={"env": (("UV_INDEX_URL", "https://elsewhere.test"),)})).to_recipe()
+    assert not set(honest.checkpoints) & set(hostile.checkpoints)
+
+
 @pytest.mark.parametrize("digest", ["latest", "sha256:../../../etc/x", "sha256:" + "A" * 64, "", "sha256:\n"])
 def test_a_base_that_is_not_pinned_is_refused(digest: str) -> None:
     with pytest.raises(LockError, match="no digest"):
