@@ -125,9 +125,11 @@ async def _stream(write: _Writes, path: Path, compression: Compression) -> tuple
         async with joined() as tasks:
             tasks.start_soon(drain)
             await work()
-    finally:
-        if refused:
-            raise refused[0]
+    except Exception:  # the writer may call it what it likes that nobody reads on
+        if not refused:
+            raise
+    if refused:
+        raise refused[0]
     return sink, counts[0]
 
 
