@@ -22,6 +22,11 @@ TICK_SECONDS = 0.12
 SAID = 2
 """Signals that are answered; the answers to any number of them could fill a pipe that nobody reads."""
 
+_GOES_ON = (
+    "still cleaning up; this takes seconds, or minutes where a container engine or a disk does not answer."
+    " Ctrl-\\ ends it at once, and the next command cleans up"
+)
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -80,7 +85,7 @@ class _Interrupts:
     def _tell(self) -> None:
         assert self._scope is not None, "there is a loop, so there is a scope"  # noqa: S101
         again = self._scope.cancel_called
-        self._terminal.line("still cleaning up; this takes seconds" if again else "stopping all steps and cleaning up")
+        self._terminal.line(_GOES_ON if again else "stopping all steps and cleaning up")
         self._scope.cancel()
 
 
