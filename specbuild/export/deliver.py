@@ -25,6 +25,7 @@ from specbuild.export.script import setup_script
 from specbuild.export.targets import Exported, Format, Target, new_output
 from specbuild.lockfile import lock_of
 from specbuild.sandbox.contract import LayerSource
+from specbuild.storage import FULL
 
 Files = Callable[[], AbstractAsyncContextManager[tuple[LayerSource, str]]]
 """Opens the store that has the Environment's files: the store, and the key of its Checkpoint."""
@@ -117,11 +118,13 @@ async def _image_file(environment: Environment, target: Target, files: Files, *,
 
 @contextmanager
 def _scratch() -> Generator[Path]:
-    """A folder for an image on its way. Raises StoreError for what its disk refuses."""
+    """A folder for an image on its way. Raises StoreError when its disk is full."""
     try:
         with tempfile.TemporaryDirectory(prefix="specbuild-") as work:
             yield Path(work)
     except OSError as error:
+        if error.errno not in FULL:
+            raise
         raise StoreError(
             f"the image does not fit in {tempfile.gettempdir()}, where it is made: {error.strerror or error}",
             hint="set TMPDIR to a folder with more room",
