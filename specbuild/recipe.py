@@ -95,6 +95,11 @@ class BaseRef(Frozen):
     """Variables that an image sets for all that runs in it, such as a `PATH` of its own."""
 
     @property
+    def is_image(self) -> bool:
+        """Whether somebody else has made it, and it may hold anything: also a tree where the source is to be."""
+        return self.portable and not self.name.startswith("debian:")
+
+    @property
     def is_planned(self) -> bool:
         """Whether it is not made yet, so that nothing can be run on it."""
         return self.digest.startswith(PLANNED)
@@ -122,6 +127,10 @@ class Step(Frozen):
     def digest(self) -> str:
         """Covers what can change the files that the Step leaves."""
         return digest_of([self.kind, self.run, self.cwd, self.env, self.network])
+
+
+CLEAR_SOURCE = Step(kind=StepKind.SOURCE, run=f"rm -rf {SOURCE_DIR}", cwd="/", network=False)
+"""What comes before the source tree on an image, which may be an environment of an earlier revision."""
 
 
 class Check(Frozen):

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from specbuild.bases.choose import provider_of
 from specbuild.config import Settings
-from specbuild.recipe import SHELL, SOURCE_DIR, BaseRef, Check, Recipe, Step, StepKind
+from specbuild.recipe import CLEAR_SOURCE, SHELL, SOURCE_DIR, BaseRef, Check, Recipe, Step, StepKind
 from specbuild.sandbox.caches import cache_binds
 from specbuild.sandbox.contract import (
     Backend,
@@ -110,7 +110,7 @@ class BuildWorkshop:
     async def run_step(self, sandbox: Sandbox, step: Step, *, on_line: LineSink, log: Path | None) -> Completed:
         """Run a Step; the `source` Step places the private copy of the Repo."""
         if step.kind is StepKind.SOURCE:
-            return await self._place_source(sandbox)
+            return await self._place_source(sandbox, on_line, log)
         done = await sandbox.run(self._command(sandbox, step), on_line=on_line, log=log)
         if not done.ok and self._surroundings.relay is not None:
             self._surroundings.relay.distrust(done.tail)
@@ -131,8 +131,12 @@ class BuildWorkshop:
     def _command(self, sandbox: Sandbox, step: Step) -> Command:
         return self._surroundings.command(step, self._bases[sandbox.parent.key])
 
-    async def _place_source(self, sandbox: Sandbox) -> Completed:
+    async def _place_source(self, sandbox: Sandbox, on_line: LineSink, log: Path | None) -> Completed:
         began = time.monotonic()
+        if self._bases[sandbox.parent.key].is_image:
+            done = await sandbox.run(self._command(sandbox, CLEAR_SOURCE), on_line=on_line, log=log)
+            if not done.ok:
+                return done
         await sandbox.copy_in(self._source, SOURCE_DIR)
         return Completed(
             end=End.EXITED,

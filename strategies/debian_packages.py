@@ -59,7 +59,7 @@ def _route(request: Request, site: Site, needs: Needs) -> Route:
 
 def _environment() -> Step:
     # The system's packages must be seen inside, which only pip honours when it resolves.
-    run = f"python3 -m venv --system-site-packages {VENV_DIR}"
+    run = f"python3 -m venv --clear --system-site-packages {VENV_DIR}"
     return Step(kind=StepKind.TOOLCHAIN, run=run, title="make an environment over the system's packages", cwd="/")
 
 

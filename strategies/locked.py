@@ -134,7 +134,7 @@ def _poetry(lock: Lock, request: Request, tool: str) -> tuple[Step, ...]:
 def _poetry_pins(lock: Lock, request: Request) -> tuple[Step, ...]:
     """Without poetry, which asks more of an index than mirrors have: the pins alone, installed by uv."""
     run = (
-        f"{UV} venv --quiet {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS} tomli\n"
+        f"{UV} venv --quiet --clear {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS} tomli\n"
         f"mkdir -p {_LISTED.rpartition('/')[0]}\n"
         f"{_TOOLS}/bin/python - {lock.evidence.file} > {_LISTED} <<'PRINT_LOCK'\n"
         f"{_PRINT_LOCK.read_text('utf-8')}PRINT_LOCK\n"
@@ -195,7 +195,7 @@ _BY_TOOL: dict[str, Callable[[Lock, Request, str], tuple[Step, ...]]] = {
 def _tool(name: str, until: datetime | None) -> str:
     """The commands that install a tool, its own requirements being of the same day."""
     cut = f" --exclude-newer {end_of(until)}" if until else ""
-    return f"{UV} venv --quiet {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS}{cut} {name}"
+    return f"{UV} venv --quiet --clear {_TOOLS}\n{UV} pip install --quiet --python {_TOOLS}{cut} {name}"
 
 
 def _project(request: Request) -> tuple[Step, ...]:

@@ -84,7 +84,7 @@ def toolchain() -> Step:
         "  python3 -m venv /opt/uv\n"
         f"  /opt/uv/bin/{install}\n"
         "fi\n"
-        f'{UV} venv --quiet --python "$(command -v python3)" {VENV_DIR}'
+        f'{UV} venv --quiet --clear --python "$(command -v python3)" {VENV_DIR}'
     )
     env = (("UV_PYTHON_DOWNLOADS", "never"),)
     return Step(kind=StepKind.TOOLCHAIN, run=run, title=f"install uv {UV_VERSION}", cwd="/", env=env, caches=("pip",))

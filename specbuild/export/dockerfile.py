@@ -13,7 +13,7 @@ from specbuild.environment import Environment
 from specbuild.export.exec_form import exec_form
 from specbuild.export.image import labels, test_command
 from specbuild.export.text import comment, committed, fetchable, headline, one_line, title_of
-from specbuild.recipe import SHELL, SOURCE_DIR, BaseRef, Check, Step, StepKind
+from specbuild.recipe import CLEAR_SOURCE, SHELL, SOURCE_DIR, BaseRef, Check, Step, StepKind
 from specbuild.sandbox.passthrough import base_environment
 
 _HOW_TO = """
@@ -125,6 +125,7 @@ def _source_stage(environment: Environment) -> str:
             comment("The source tree"),
             f"FROM ${{BASE}} AS source\nLABEL specbuild.environment={environment.id}\n{_arguments()}",
             _run(body, [("DEBIAN_FRONTEND", "noninteractive")]),
+            *_clearing(environment),
             f"WORKDIR {SOURCE_DIR}",
             _run(fetch, [("GIT_TERMINAL_PROMPT", "0")], network=True),
         ]
@@ -151,11 +152,15 @@ def _steps(steps: Iterable[Step], environment: Environment, *, fetched: bool) ->
 
 def _source(environment: Environment, *, fetched: bool) -> str:
     if fetched:
-        return f"COPY --from=source {SOURCE_DIR} {SOURCE_DIR}"
+        return "\n".join([*_clearing(environment), f"COPY --from=source {SOURCE_DIR} {SOURCE_DIR}"])
     what = (
         f"The source tree, whole (digest {environment.repo.digest}); a .dockerignore in it must not leave out anything"
     )
-    return f"{comment(what)}\nCOPY . {SOURCE_DIR}"
+    return "\n".join([comment(what), *_clearing(environment), f"COPY . {SOURCE_DIR}"])
+
+
+def _clearing(environment: Environment) -> list[str]:
+    return [_run(CLEAR_SOURCE.run, ())] if environment.base and environment.base.is_image else []
 
 
 def _run(body: str, env: Iterable[tuple[str, str]], *, network: bool = False) -> str:

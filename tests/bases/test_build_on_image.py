@@ -108,6 +108,31 @@ async def test_a_project_is_built_on_an_image(server: TestRegistry, source: Path
 
 
 @pytest.mark.timeout(900)
+async def test_an_environment_that_was_pushed_is_a_base_for_the_next_revision(
+    server: TestRegistry, source: Path, tmp_path: Path
+) -> None:
+    name, _ = await published(server)
+    settings = settings_for(tmp_path / "cache", name, "overlay")
+    (source / "tests/test_removed_later.py").write_text("def test_a():\n    assert True\n")
+    first = await specbuild.build(source, settings=settings)
+    assert first.verdict is not None
+    assert first.verdict.passed == 2
+    pushed = f"{server.host}/team/small:1"
+    await first.export(f"registry:{pushed}")
+    (source / "tests/test_removed_later.py").unlink()
+    again = settings.model_copy(update={"bases": (pushed,), "replay": True})
+    second = await specbuild.build(source, settings=again)
+    assert second.outcome == "committed", second.message
+    assert second.verdict is not None
+    assert (second.verdict.passed, second.reproducible) == (1, True)
+    assert second.base is not None
+    assert second.base.name == pushed
+    for built in (first, second):
+        await remove(settings, built.id)
+    shutil.rmtree(settings.cache_dir)
+
+
+@pytest.mark.timeout(900)
 async def test_it_is_built_to_the_same_lock_on_a_container_engine(
     server: TestRegistry, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
