@@ -129,4 +129,11 @@ async def test_control_groups_of_a_killed_engine_are_removed_by_the_next(tiny: P
 
 def _groups_of(pid: int) -> list[Path]:
     folders = [path for hierarchy in hierarchies() for path in groups_anywhere(hierarchy.root)]
-    return [folder for folder in folders if str(pid) in (folder / "cgroup.procs").read_text().split()]
+    return [folder for folder in folders if str(pid) in _members(folder)]
+
+
+def _members(group: Path) -> list[str]:
+    try:
+        return (group / "cgroup.procs").read_text().split()
+    except OSError:  # another engine's, which has removed it meanwhile
+        return []
