@@ -17,7 +17,8 @@ from specbuild.sandbox.contract import Command, Completed, End, LineSink
 LABEL = "specbuild.replay"
 """On every container that is made here."""
 
-_IDLE = 'sleep "$0"'
+IDLE = 'sleep "$0"; exit'
+"""A shell that stays, as the first process: it takes in what processes in the container leave behind."""
 _MORE_SECONDS = 3600
 """That a container stays besides its check, if whoever made it is killed and cannot remove it."""
 _TAIL = 64 << 10
@@ -77,7 +78,7 @@ async def running(engine: Engine, image: str, *, within: float, network: str = "
     What is to run in it takes up to `within` seconds.
     """
     options = [f"--network={network}"] if network else []
-    idle = ("/bin/sh", "-c", _IDLE, str(int(within) + _MORE_SECONDS))
+    idle = ("/bin/sh", "-c", IDLE, str(int(within) + _MORE_SECONDS))
     made = await engine.call("create", "--rm", "--label", LABEL, *options, image, *idle)
     name = made.stdout.decode().split()[-1]
     try:
