@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,19 +56,16 @@ class Bench:
 
     def specbuild(self, *words: str, env: Mapping[str, str] | None = None, ok: Iterable[int] = (0,)) -> str:
         """What `specbuild WORDS` prints to stdout. Raises NotSameError if it ends otherwise."""
-        with tempfile.TemporaryFile() as output:
-            done = subprocess.run(
-                [sys.executable, "-m", "specbuild", *words],
-                env={**os.environ, "SPECBUILD_CACHE_DIR": str(self.cache), **(env or {})},
-                stdout=output,
-                stderr=subprocess.PIPE,
-                timeout=_WITHIN,
-                check=False,
-            )
-            if done.returncode not in ok:
-                raise NotSameError(f"exit code {done.returncode}: {done.stderr.decode().strip()[-2000:]}")
-            output.seek(0)
-            return output.read().decode()
+        done = subprocess.run(
+            [sys.executable, "-m", "specbuild", *words],
+            env={**os.environ, "SPECBUILD_CACHE_DIR": str(self.cache), **(env or {})},
+            capture_output=True,
+            timeout=_WITHIN,
+            check=False,
+        )
+        if done.returncode not in ok:
+            raise NotSameError(f"exit code {done.returncode}: {done.stderr.decode().strip()[-2000:]}")
+        return done.stdout.decode()
 
     def export(self, made: Environment, kind: str, place: Path) -> dict[str, int]:
         """What is told of the export, which is at `place` then."""

@@ -111,10 +111,9 @@ async def _built(
 ) -> AsyncGenerator[str | StepFailed]:
     """The name of the image that the Dockerfile gives, or the step that failed."""
     name = f"localhost/specbuild/replay:{secrets.token_hex(6)}"
-    arguments = {**options.arguments, "BASE": base}
     source = "" if fetchable(won) else str(load_repo(won, Library(won.settings.cache_dir).place(won.id)).path)
     clock.phase("replay", f"{engine.name} builds the Dockerfile")
-    build = BuildOptions(network=options.network, arguments=arguments, context=source, base=base)
+    build = BuildOptions(base, options.network, options.arguments, source)
     try:
         yield await build_image(engine, name, dockerfile(won), build) or name
     finally:
@@ -133,8 +132,8 @@ def _not_built(won: OpenEnvironment, failed: StepFailed, options: EngineOptions)
 async def _judge(
     won: OpenEnvironment, options: EngineOptions, engine: Engine, image: str, clock: Clock, began: float
 ) -> Replay:
-    clock.phase("replay", won.committed().check.step.title or "verify")
     recipe = won.committed()
+    clock.phase("replay", recipe.check.step.title or "verify")
     tracked = load_repo(won, Library(won.settings.cache_dir).place(won.id)).tracked
     network = options.network if recipe.check.step.network else "none"
     async with running(engine, image, within=recipe.check.step.timeout, network=network) as container:

@@ -129,7 +129,7 @@ class Step(Frozen):
         return digest_of([self.kind, self.run, self.cwd, self.env, self.network])
 
 
-CLEAR_SOURCE = Step(kind=StepKind.SOURCE, run=f"rm -rf {SOURCE_DIR}", cwd="/", network=False)
+CLEAR_SOURCE = Step(kind=StepKind.SYSTEM, run=f"rm -rf {SOURCE_DIR}", cwd="/", network=False)
 """What comes before the source tree on an image, which may be an environment of an earlier revision."""
 
 

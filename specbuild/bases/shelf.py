@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from specbuild.bases.rootfs_tar import digest_of_file
 from specbuild.model import Frozen
-from specbuild.storage import held
+from specbuild.storage import held, write_whole
 
 SCHEMA_VERSION = 1
 
@@ -91,9 +91,7 @@ class Shelf:
         archive.replace(self.archive(record.digest))
         text = record.model_dump_json(indent=1)
         for name in (record.digest, slot):
-            draft = self.folder / f".{name}.json"
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(self.folder / f"{name}.json")
+            write_whole(self.folder / f"{name}.json", text)
         self._drop_old(record)
 
     def discard_damaged(self, digest: str) -> bool:

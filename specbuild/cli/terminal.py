@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import select
@@ -10,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from io import StringIO, TextIOWrapper
+from io import BufferedWriter, FileIO, StringIO, TextIOWrapper
 from typing import TYPE_CHECKING, Literal, TextIO, cast
 
 import click
@@ -73,7 +72,7 @@ def make_streams_safe() -> None:
     sys.stderr = _safe(sys.stderr, sys.__stderr__)
 
 
-class _Patient(io.FileIO):
+class _Patient(FileIO):
     """Waits until more can be written, whether the file blocks or not."""
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -90,7 +89,7 @@ def _safe(stream: TextIO, original: TextIO | None) -> TextIO:
         stream.reconfigure(errors="backslashreplace")
         return cast("TextIO", stream)  # somebody else's, who may want it back
     stream.flush()
-    whole = io.BufferedWriter(_Patient(stream.fileno(), "wb", closefd=False))
+    whole = BufferedWriter(_Patient(stream.fileno(), "wb", closefd=False))
     return TextIOWrapper(whole, encoding=stream.encoding, errors="backslashreplace", line_buffering=True)
 
 

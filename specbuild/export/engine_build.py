@@ -43,13 +43,13 @@ _IMAGE = re.compile(r"^ ?-{2,3}> (?:Using cache )?(?P<id>[0-9a-f]{11,64})$", re.
 class BuildOptions:
     """What a builder is told besides the Dockerfile."""
 
+    base: str
+    """The image that every stage starts from, by a name that nobody else uses."""
     network: str = ""
     """The engine's network for the steps; its default if empty."""
     arguments: Mapping[str, str] = field(default_factory=dict[str, str])
     context: str = ""
     """The folder that the Dockerfile copies from; empty if from none."""
-    base: str = ""
-    """The image that every stage starts from, if nobody else knows it by that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,8 @@ async def build_image(engine: Engine, name: str, dockerfile: str, options: Build
     """
     words = ["--tag", name, "--no-cache", "--force-rm"]
     words += ["--network", options.network] if options.network else []
-    words += [word for key, value in options.arguments.items() for word in ("--build-arg", f"{key}={value}")]
+    arguments = {**options.arguments, "BASE": options.base}
+    words += [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
     with tempfile.TemporaryDirectory(prefix="specbuild-") as folder:
         file, log, context = Path(folder) / "Dockerfile", Path(folder) / "log", Path(folder) / "empty"
         file.write_text(dockerfile, encoding="utf-8")
@@ -149,7 +150,7 @@ async def _remove_working_containers(engine: Engine, base: str) -> None:
     listed = await engine.call("ps", "--all", "--external", "--format", "{{.ID}} {{.Image}}", ok=range(256))
     for line in listed.stdout.decode().splitlines():
         identity, _, image = line.partition(" ")
-        if base and image == base:
+        if image == base:
             await engine.call("rm", "--force", identity, ok=range(256))
 
 

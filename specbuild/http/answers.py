@@ -66,12 +66,8 @@ class Answer:
 
     async def read(self, max_bytes: int = 4 << 20) -> bytes:
         """The whole body, decoded. Raises OversizeError."""
-        body = bytearray()
         with self._telling(self._asked):
-            async for chunk in self._answer.aiter_bytes():
-                body += chunk
-                check_size(self.url, len(body), max_bytes)
-        return bytes(body)
+            return await whole(self._answer, self.url, max_bytes)
 
     def chunks(self, size: int | None = None) -> AsyncIterator[bytes]:
         """The body as it was sent, not decoded: in pieces as they come, or of `size` bytes."""
@@ -88,6 +84,15 @@ class Answer:
         for body in self._bodies:
             await body.aclose()
         await self._answer.aclose()
+
+
+async def whole(answer: httpx.Response, url: str, max_bytes: int) -> bytes:
+    """The body, decoded. Raises OversizeError, which names `url`, and what httpx raises."""
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        check_size(url, len(body), max_bytes)
+    return bytes(body)
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import anyio
 import httpx
 
 from specbuild.errors import DownloadError, IntegrityError, RequestRefusedError, TransientError, UsageError
-from specbuild.http.answers import Answer, Download, Response, closing, headers_of, retry_after
+from specbuild.http.answers import Answer, Download, Response, closing, headers_of, retry_after, whole
 from specbuild.http.network import SILENT_FOR, Network, netrc_of, opened
 from specbuild.http.trouble import NO_ADDRESS, check_size, raise_if_final, told_by_address, told_by_host
 from specbuild.retry import Retry
@@ -57,11 +57,8 @@ class Client:
 
         async def once() -> Response:
             async with self._open(url, headers or {}) as answer:
-                body = bytearray()
-                async for chunk in answer.aiter_bytes():
-                    body += chunk
-                    check_size(url, len(body), max_bytes)
-                return Response(without_credentials(str(answer.url)), headers_of(answer), bytes(body))
+                body = await whole(answer, url, max_bytes)
+                return Response(without_credentials(str(answer.url)), headers_of(answer), body)
 
         return await self._retrying(url, once)
 

@@ -41,12 +41,11 @@ class EngineImage:
 
     def __init__(self, name: str, told: Mapping[str, object]) -> None:
         self.name = name
-        self.id = str(told.get("Id") or "")
-        if not _ID.fullmatch(self.id):
-            raise ValueError(f"an image has the id {self.id[:80]!r}")
+        found = str(told.get("Id") or "")
+        if not _ID.fullmatch(found):
+            raise ValueError(f"an image has the id {found[:80]!r}")
+        self.id = f"sha256:{found.removeprefix('sha256:')}"
         """Its digest, by which the engine finds it whatever happens to its names."""
-        if not self.id.startswith("sha256:"):
-            self.id = f"sha256:{self.id}"
         self.diff_ids = texts(table(told.get("RootFS")).get("Layers"))
         """Lowest first."""
         self.config = ImageConfig.model_validate({"config": table(told.get("Config"))})

@@ -19,6 +19,7 @@ from typing import Any
 
 from specbuild.sandbox.claims import Claims, file_name, usable
 from specbuild.sandbox.contract import Checkpoint
+from specbuild.storage import write_whole
 
 SCHEMA = 1
 
@@ -71,7 +72,7 @@ class Ledger:
             (self.root / "states").mkdir(parents=True, exist_ok=True)
             with self.claims.locked():
                 self.id = self._own_id()
-                (self.root / "engine").write_text(self._address)
+                write_whole(self.root / "engine", self._address)
         self.claims.open()
 
     def _own_id(self) -> str:

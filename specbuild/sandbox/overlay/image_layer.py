@@ -70,7 +70,7 @@ class Unpacking:
         return self._opaque_root
 
     def _place(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        path = os.path.normpath("/" + member.name.lstrip("/"))
+        path = _plain(member.name)
         folder, name = os.path.split(path)
         if f"/{WHITEOUT}" in folder:
             raise tarfile.TarError(f"{member.name} lies in a folder whose name means that another is hidden")
@@ -188,10 +188,10 @@ class Unpacking:
     # Hard links
 
     def _is_of_device(self, member: tarfile.TarInfo) -> bool:
-        return member.islnk() and _target(member) in self._devices
+        return member.islnk() and _plain(member.linkname) in self._devices
 
     def _link(self, member: tarfile.TarInfo, path: str) -> None:
-        target = _target(member)
+        target = _plain(member.linkname)
         if _kind(target) in {None, stat.S_IFCHR}:
             self._copy_up(member, target)
         os.link(target, path, follow_symlinks=False)
@@ -215,8 +215,9 @@ class Unpacking:
             os.close(fd)
 
 
-def _target(link: tarfile.TarInfo) -> str:
-    return os.path.normpath("/" + link.linkname.lstrip("/"))
+def _plain(name: str) -> str:
+    """As an absolute path."""
+    return os.path.normpath("/" + name.lstrip("/"))
 
 
 def _find_in(layer: int, path: str) -> tuple[int | None, bool]:
